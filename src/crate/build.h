@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * From a template and a request to plans: the tree plan that a launcher is started with, and the crate plan of one job. No side effects
+ * but looking at the host's files.
+ */
+
+#include "basic/string-util.h"
+#include "crate/result.h"
+#include "plan/plan.h"
+#include "policy/template.h"
+
+typedef struct CrateBind {
+        const char *from; /* host path, made absolute and checked by the builder */
+        const char *to;   /* path in the crate; NULL: the same as from */
+        bool writable;
+} CrateBind;
+
+typedef struct CrateRequest {
+        const Template *template;
+        const char *profile;     /* NULL: the template's */
+        const char *workspace;   /* host folder for /workspace; NULL: empty and private */
+        bool workspace_ro;
+        const CrateBind *binds;  /* of agentcrate-run's --ro and --rw */
+        size_t n_binds;
+        const Limits *limits;
+        /* The broker starts a launcher once and gives each job's workspace later: the tree must hold for any. */
+} CrateRequest;
+
+typedef struct CratePlans {
+        CratePlan *tree;  /* for launcher_start() */
+        CratePlan *crate; /* for crate_new() */
+        StrV notes;       /* skipped paths and the like, for --print-plan */
+        bool workspace_rw;
+        char digest[PLAN_DIGEST_SIZE];
+} CratePlans;
+
+enum {
+        _CRATE_BUILD_E_SUCCESS,
+        CRATE_BUILD_E_INVALID, /* ret_error tells */
+};
+
+void crate_plans_done(CratePlans *plans);
+int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateError *ret_error);
+
+/* The environment of a job: defaults of the crate, the template's env and pass_env, then extra (NAME=VALUE each). */
+int crate_build_env(const Template *template, const StrV *extra, StrV *ret_env);

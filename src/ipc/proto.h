@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Every message between our own programs, by link. agentcrate-protocol(7) has the picture and the permit tables.
+ *
+ *   host (agentcrated or agentcrate-run)  <->  launcher      LAUNCHER_*
+ *   host                                  <->  init          INIT_*
+ *
+ * Big or variable things travel as sealed memfds: the plan (plan/plan.h) and the job (plan/job-wire.h).
+ */
+
+#include <stdint.h>
+
+#define PROTO_STEP_MAX 32U
+#define PROTO_PATH_MAX 1024U
+#define PROTO_CGROUP_MAX 256U
+
+/* --- host -> launcher --- */
+enum {
+        LAUNCHER_SETUP = 1, /* LauncherSetup; fds: template plan */
+        LAUNCHER_MAKE,      /* LauncherMake; fds: init's control socket, crate plan [, cgroup of init] */
+
+        /* --- launcher -> host --- */
+        LAUNCHER_READY = 64, /* LauncherReady: the template's tree stands */
+        LAUNCHER_FAILED,     /* ProtoFailure; id 0: the set-up, after which the launcher ends; else: that crate */
+        LAUNCHER_MADE,       /* LauncherMade; fds: pidfd of init */
+        LAUNCHER_GONE,       /* LauncherGone: init has ended and was reaped, its namespaces are closed */
+};
+
+enum {
+        LAUNCHER_MODE_USER = 1, /* makes an outer user namespace with the caller's own ids */
+        LAUNCHER_MODE_ROOT = 2, /* is root and maps a sub-uid for each crate */
+};
+
+typedef struct LauncherSetup {
+        uint32_t mode;
+        uint32_t net_stock; /* net namespaces to keep ready, 1 … 64 */
+} LauncherSetup;
+
+typedef struct LauncherMake {
+        uint32_t uid, gid; /* outer ids that inner 1000 maps to; in user mode the caller's own */
+        uint32_t has_cgroup;
+        uint32_t reserved;
+} LauncherMake;
+
+typedef struct LauncherReady {
+        uint32_t pid;
+        uint32_t landlock_abi; /* 0: none */
+} LauncherReady;
+
+typedef struct LauncherMade {
+        uint32_t pid; /* of init, in the launcher's pid namespace */
+        uint32_t reserved;
+} LauncherMade;
+
+typedef struct LauncherGone {
+        int32_t wait_status;
+        uint32_t reserved;
+} LauncherGone;
+
+/* Why something could not be made. Strings are NUL-terminated. */
+typedef struct ProtoFailure {
+        int32_t error; /* errno, positive */
+        uint32_t reserved;
+        char step[PROTO_STEP_MAX]; /* the plan operation or stage: "mount", "uid_map" … */
+        char path[PROTO_PATH_MAX]; /* "" if none */
+} ProtoFailure;
+
+/* --- host -> init --- */
+enum {
+        INIT_JOB = 128, /* InitJob; fds: job memfd [, script] [, cgroup of the job] */
+        INIT_SIGNAL,    /* InitSignal: to the job's process group */
+
+        /* --- init -> host --- */
+        INIT_READY = 192, /* InitReport; fds: O_PATH of the private tmpfs */
+        INIT_FAILED,      /* ProtoFailure: before ready */
+        INIT_STARTED,     /* InitStarted; fds: stdin (if piped), stdout, stderr; or one terminal */
+        INIT_EXITED,      /* InitExited: the job's main process has ended and everything else in the crate was killed */
+};
+
+enum {
+        INIT_JOB_STDIN_PIPE = 1U << 0, /* else /dev/null */
+        INIT_JOB_TTY = 1U << 1,
+        INIT_JOB_SCRIPT = 1U << 2, /* a script fd follows, it becomes fd 3 of the job */
+        INIT_JOB_CGROUP = 1U << 3, /* a cgroup fd follows */
+};
+
+typedef struct InitJob {
+        uint32_t flags;
+        uint16_t rows, columns; /* of the terminal */
+} InitJob;
+
+typedef struct InitSignal {
+        int32_t signal;
+        uint32_t reserved;
+} InitSignal;
+
+/* What init reads back from inside after the seal. The host compares it with the plan once more and notes it. */
+typedef struct InitReport {
+        uint64_t cap_effective, cap_permitted, cap_inheritable, cap_bounding, cap_ambient;
+        uint32_t seccomp_mode, seccomp_filters, no_new_privs;
+        uint32_t uid, gid;
+        uint32_t n_mounts, n_interfaces;
+        uint32_t landlock_abi; /* 0: no domain was made */
+        char cgroup[PROTO_CGROUP_MAX]; /* the 0:: line of /proc/self/cgroup, cut */
+} InitReport;
+
+typedef struct InitStarted {
+        uint32_t pid; /* of the job, inside */
+        uint32_t n_stdio;
+} InitStarted;
+
+enum {
+        INIT_EXITED_EXITED = 0,      /* wait_status holds */
+        INIT_EXITED_EXEC_FAILED = 1, /* error holds; nothing of the job ever ran */
+};
+
+enum {
+        INIT_EXEC_STEP_EXEC = 0,
+        INIT_EXEC_STEP_CLONE,
+        INIT_EXEC_STEP_CWD,
+        INIT_EXEC_STEP_STDIO,
+        INIT_EXEC_STEP_LIMITS,
+};
+
+typedef struct InitExited {
+        uint32_t what;
+        int32_t wait_status;
+        int32_t error;       /* errno of the failed step */
+        uint32_t step;       /* INIT_EXEC_STEP_X */
+        uint32_t file_exists; /* ENOENT although the file is there: its interpreter is missing */
+        uint32_t reserved;
+        uint64_t utime_usec, stime_usec; /* of all processes that were waited for */
+        uint64_t max_rss_bytes;
+        uint64_t wall_usec; /* from before the clone to the end of the main process, monotonic */
+} InitExited;
