@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Diagnostics: what is wrong in a file, with its place. Library code fills a list, programs print it. All faults of all files
- * are collected (up to DIAG_MAX) before anything fails, so that one look at the output is enough to mend them.
+ * Diagnostics: what is wrong in a file, with its place. Library code fills a list, programs print
+ * it. All faults of all files are collected (up to DIAG_MAX) before anything fails, so that one
+ * look at the output is enough to mend them.
  */
 
 #include <stddef.h>
@@ -26,11 +27,11 @@ typedef struct DiagList {
         size_t n_dropped; /* found beyond DIAG_MAX */
 } DiagList;
 
-#define DIAG_LIST_NULL ((DiagList) {})
+#define DIAG_LIST_NULL ((DiagList){})
 
 void diag_list_done(DiagList *list);
 /* Adds one; returns 0 or -ENOMEM. path may be NULL. */
-int diag_add(DiagList *list, const char *file, uint32_t line, uint32_t column, const char *path, const char *format, ...)
-        _printf_(6, 7);
+int diag_add(DiagList *list, const char *file, uint32_t line, uint32_t column, const char *path,
+             const char *format, ...) _printf_(6, 7);
 /* "FILE:LINE:COL: KEY.PATH: TEXT" without newline; owned by the caller, NULL if out of memory. */
 char *diag_format(const Diag *diag);

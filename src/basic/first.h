@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Included before everything else, by the compiler's command line: the configuration, and the functions that
- * this project does not use. A banned name fails to compile, with the name to use instead in the message.
+ * Included before everything else, by the compiler's command line: the configuration, and the
+ * functions that this project does not use. A banned name fails to compile, with the name to use
+ * instead in the message.
  */
 
 #include "config.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Ownership on the line: a local that owns carries a cleanup attribute and an initial value, and TAKE_PTR or
- * TAKE_FD stands on the one line where ownership moves.
+ * Ownership on the line: a local that owns carries a cleanup attribute and an initial value, and
+ * TAKE_PTR or TAKE_FD stands on the one line where ownership moves.
  */
 
 #include <errno.h>
@@ -32,32 +32,33 @@ static inline size_t size_max(size_t a, size_t b) {
         return a > b ? a : b;
 }
 
-#define TAKE_PTR(p)                  \
-        ({                           \
-                typeof(p) _p = (p);  \
-                (p) = NULL;          \
-                _p;                  \
+#define TAKE_PTR(p)                                                                                \
+        ({                                                                                         \
+                typeof(p) _p = (p);                                                                \
+                (p) = NULL;                                                                        \
+                _p;                                                                                \
         })
 
-#define TAKE_FD(fd)                \
-        ({                         \
-                int _fd = (fd);    \
-                (fd) = -EBADF;     \
-                _fd;               \
+#define TAKE_FD(fd)                                                                                \
+        ({                                                                                         \
+                int _fd = (fd);                                                                    \
+                (fd) = -EBADF;                                                                     \
+                _fd;                                                                               \
         })
 
 /* Defines f##p(T **p), for use with _cleanup_. */
-#define DEFINE_CLEANUP(T, f)                       \
-        static inline void f##p(T **p) {           \
-                if (*p)                            \
-                        (void) f(*p);              \
+#define DEFINE_CLEANUP(T, f)                                                                       \
+        static inline void f##p(T **p) {                                                           \
+                if (*p)                                                                            \
+                        (void) f(*p);                                                              \
         }
 
 static inline void freep(void *p) {
         free(*(void **) p);
 }
 
-/* Closes fd unless it is negative, keeps errno. Returns -EBADF, so that "x = fd_close(x)" leaves an empty one. */
+/* Closes fd unless it is negative, keeps errno. Returns -EBADF, so that "x = fd_close(x)" leaves an
+ * empty one. */
 static inline int fd_close(int fd) {
         if (fd >= 0) {
                 int saved = errno;

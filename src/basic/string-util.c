@@ -17,7 +17,8 @@ int strbuf_reserve(StrBuf *buf, size_t more) {
         size_t need, capacity;
         char *data;
 
-        if (__builtin_add_overflow(buf->size, more, &need) || __builtin_add_overflow(need, 1, &need))
+        if (__builtin_add_overflow(buf->size, more, &need) ||
+            __builtin_add_overflow(need, 1, &need))
                 return error_origin(-ENOMEM);
         if (need <= buf->capacity)
                 return 0;

@@ -7,14 +7,15 @@
 
 #include "basic/macros.h"
 
-/* A growing byte buffer. data is always followed by a NUL byte that size does not count; data is NULL while empty. */
+/* A growing byte buffer. data is always followed by a NUL byte that size does not count; data is
+ * NULL while empty. */
 typedef struct StrBuf {
         char *data;
         size_t size;
         size_t capacity;
 } StrBuf;
 
-#define STRBUF_NULL ((StrBuf) {})
+#define STRBUF_NULL ((StrBuf){})
 
 void strbuf_done(StrBuf *buf);
 /* All of these return 0 or -ENOMEM; on failure the buffer is unchanged. */
@@ -25,7 +26,8 @@ int strbuf_append_byte(StrBuf *buf, char c);
 int strbuf_appendf(StrBuf *buf, const char *format, ...) _printf_(2, 3);
 /* Drops the first n bytes. */
 void strbuf_consume(StrBuf *buf, size_t n);
-/* Hands out the bytes (NUL-terminated, owned by the caller, never NULL unless out of memory) and empties the buffer. */
+/* Hands out the bytes (NUL-terminated, owned by the caller, never NULL unless out of memory) and
+ * empties the buffer. */
 char *strbuf_steal(StrBuf *buf);
 
 /* A NULL-terminated array of owned strings. */
@@ -34,7 +36,7 @@ typedef struct StrV {
         size_t n_items;
 } StrV;
 
-#define STRV_NULL ((StrV) {})
+#define STRV_NULL ((StrV){})
 
 void strv_done(StrV *v);
 int strv_append(StrV *v, const char *s);

@@ -8,7 +8,8 @@
 #define USEC_PER_MSEC 1000ULL
 #define NSEC_PER_USEC 1000ULL
 
-/* Microseconds of the monotonic clock: all durations and deadlines are of this clock, never of the wall's. */
+/* Microseconds of the monotonic clock: all durations and deadlines are of this clock, never of the
+ * wall's. */
 static inline uint64_t now_usec(void) {
         struct timespec ts;
 

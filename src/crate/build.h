@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * From a template and a request to plans: the tree plan that a launcher is started with, and the crate plan of one job. No side effects
- * but looking at the host's files.
+ * From a template and a request to plans: the tree plan that a launcher is started with, and the
+ * crate plan of one job. No side effects but looking at the host's files.
  */
 
 #include "basic/string-util.h"
@@ -19,13 +19,14 @@ typedef struct CrateBind {
 
 typedef struct CrateRequest {
         const Template *template;
-        const char *profile;     /* NULL: the template's */
-        const char *workspace;   /* host folder for /workspace; NULL: empty and private */
+        const char *profile;   /* NULL: the template's */
+        const char *workspace; /* host folder for /workspace; NULL: empty and private */
         bool workspace_ro;
-        const CrateBind *binds;  /* of agentcrate-run's --ro and --rw */
+        const CrateBind *binds; /* of agentcrate-run's --ro and --rw */
         size_t n_binds;
         const Limits *limits;
-        /* The broker starts a launcher once and gives each job's workspace later: the tree must hold for any. */
+        /* The broker starts a launcher once and gives each job's workspace later: the tree must
+         * hold for any. */
 } CrateRequest;
 
 typedef struct CratePlans {
@@ -44,5 +45,6 @@ enum {
 void crate_plans_done(CratePlans *plans);
 int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateError *ret_error);
 
-/* The environment of a job: defaults of the crate, the template's env and pass_env, then extra (NAME=VALUE each). */
+/* The environment of a job: defaults of the crate, the template's env and pass_env, then extra
+ * (NAME=VALUE each). */
 int crate_build_env(const Template *template, const StrV *extra, StrV *ret_env);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What is kept of one output stream: the first half and the last half of a bound, and the count of all bytes. Memory stays within the bound,
- * whatever the job writes.
+ * What is kept of one output stream: the first half and the last half of a bound, and the count of
+ * all bytes. Memory stays within the bound, whatever the job writes.
  */
 
 #include <jansson.h>
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef struct Capture {
-        size_t bound;  /* bytes to keep at most; 0 keeps none */
+        size_t bound;   /* bytes to keep at most; 0 keeps none */
         uint64_t total; /* bytes seen */
         char *head;
         size_t head_size, head_max;
@@ -29,8 +29,10 @@ int capture_add(Capture *capture, const void *data, size_t size); /* 0 or -ENOME
 bool capture_truncated(const Capture *capture);
 
 /*
- * What was kept, as text for JSON: UTF-8, cut only between characters, with a line between the halves that says how many bytes are missing
- * when truncated. Bytes that are not UTF-8 make it base64 of exactly the kept bytes (then no line is put in). Owned by the caller; size
- * excludes the final NUL. ret_encoding is "utf-8" or "base64" (static).
+ * What was kept, as text for JSON: UTF-8, cut only between characters, with a line between the
+ * halves that says how many bytes are missing when truncated. Bytes that are not UTF-8 make it
+ * base64 of exactly the kept bytes (then no line is put in). Owned by the caller; size excludes the
+ * final NUL. ret_encoding is "utf-8" or "base64" (static).
  */
-int capture_text(const Capture *capture, char **ret_text, size_t *ret_size, const char **ret_encoding);
+int capture_text(const Capture *capture, char **ret_text, size_t *ret_size,
+                 const char **ret_encoding);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The host's end of an agentcrate-launcher: starts the program, hands it the template's plan, asks it for crates. One Launcher is one
- * template. It belongs to one thread; the owner polls launcher_get_fd() for input and then calls launcher_dispatch().
+ * The host's end of an agentcrate-launcher: starts the program, hands it the template's plan, asks
+ * it for crates. One Launcher is one template. It belongs to one thread; the owner polls
+ * launcher_get_fd() for input and then calls launcher_dispatch().
  */
 
 #include "crate/result.h"
@@ -14,9 +15,9 @@ typedef struct Launcher Launcher;
 typedef struct Crate Crate;
 
 typedef struct LauncherConfig {
-        const char *program;         /* path of agentcrate-launcher; NULL: launcher_program() */
-        const CratePlan *tree;       /* borrowed; the tree stage */
-        size_t net_stock;            /* net namespaces to keep ready */
+        const char *program;   /* path of agentcrate-launcher; NULL: launcher_program() */
+        const CratePlan *tree; /* borrowed; the tree stage */
+        size_t net_stock;      /* net namespaces to keep ready */
         uint64_t subuid_base, subuid_count; /* root mode only */
 } LauncherConfig;
 
@@ -27,16 +28,19 @@ enum {
 
 /* Starts it without waiting: crates may be asked for at once, requests queue on the socket. */
 int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateError *ret_error);
-/* Ends the link; the launcher ends with it. Crates that live must have been freed before. Waits for the process. */
+/* Ends the link; the launcher ends with it. Crates that live must have been freed before. Waits for
+ * the process. */
 Launcher *launcher_free(Launcher *launcher);
 DEFINE_CLEANUP(Launcher, launcher_free);
 
 int launcher_get_fd(const Launcher *launcher);
-/* Handles what has come, without blocking. LAUNCHER_E_FAILED: it is gone or broke the protocol, all its unmade crates have failed. */
+/* Handles what has come, without blocking. LAUNCHER_E_FAILED: it is gone or broke the protocol, all
+ * its unmade crates have failed. */
 int launcher_dispatch(Launcher *launcher);
 /* Why it failed; valid after LAUNCHER_E_FAILED. */
 const CrateError *launcher_get_error(const Launcher *launcher);
 /* True once the tree stands. */
 bool launcher_is_ready(const Launcher *launcher);
-/* The program to start: $AGENTCRATE_LIBEXEC_DIR/agentcrate-launcher, else the installed one. Owned by the caller. */
+/* The program to start: $AGENTCRATE_LIBEXEC_DIR/agentcrate-launcher, else the installed one. Owned
+ * by the caller. */
 char *launcher_program(void);

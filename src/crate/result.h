@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The result record: how a job ended, what it used, which limit it met. The same for agentcrate-run and the broker.
+ * The result record: how a job ended, what it used, which limit it met. The same for agentcrate-run
+ * and the broker.
  */
 
 #include <jansson.h>
@@ -22,7 +23,8 @@ typedef enum CrateOutcome {
         CRATE_LOST,
 } CrateOutcome;
 
-/* Why no crate could be made, or why the command could not be started. All strings are owned; NULL where there is none. */
+/* Why no crate could be made, or why the command could not be started. All strings are owned; NULL
+ * where there is none. */
 typedef struct CrateError {
         char *step;
         int error; /* errno, positive; 0 if none */
@@ -31,16 +33,17 @@ typedef struct CrateError {
         char *remedy; /* one clause: what to do */
 } CrateError;
 
-#define CRATE_ERROR_NULL ((CrateError) {})
+#define CRATE_ERROR_NULL ((CrateError){})
 
 void crate_error_done(CrateError *error);
 /* Replaces the error; format gives the text. path and remedy may be NULL. */
-int crate_error_set(CrateError *error, const char *step, int errno_value, const char *path, const char *remedy,
-                    const char *format, ...) _printf_(6, 7);
+int crate_error_set(CrateError *error, const char *step, int errno_value, const char *path,
+                    const char *remedy, const char *format, ...) _printf_(6, 7);
 
 typedef struct CrateLimitState {
         uint64_t max, peak, hits;
-        const char *enforced_by; /* "mount", "rlimit", "timer", "broker"; NULL: not in force, not listed */
+        const char *enforced_by; /* "mount", "rlimit", "timer", "broker"; NULL: not in force, not
+                                    listed */
 } CrateLimitState;
 
 #define CRATE_EVIDENCE_MAX 16U
@@ -53,16 +56,17 @@ typedef struct CrateEvidence {
 
 typedef struct CrateResult {
         char job[32];
-        const char *tenant;   /* static */
+        const char *tenant; /* static */
         char *template;
         CrateOutcome outcome;
-        int exit_code;   /* -1 if none */
-        int signal;      /* 0 if none */
+        int exit_code; /* -1 if none */
+        int signal;    /* 0 if none */
         CrateError error;
         LimitName limit; /* _LIMIT_INVALID if none */
         uint64_t limit_observed;
         CrateLimitState limits[_LIMIT_MAX];
-        bool workspace_rw; /* a host folder was writable: its disk is not limited, and the record says so */
+        bool workspace_rw; /* a host folder was writable: its disk is not limited, and the record
+                              says so */
         Capture out, err;
         uint64_t wall_usec, cpu_usec;
         uint64_t memory_peak_bytes; /* largest single process where nothing better is known */
@@ -73,12 +77,15 @@ typedef struct CrateResult {
 
 void crate_result_init(CrateResult *result);
 void crate_result_done(CrateResult *result);
-int crate_result_add_evidence(CrateResult *result, uint64_t usec, const char *kind, const char *format, ...) _printf_(4, 5);
+int crate_result_add_evidence(CrateResult *result, uint64_t usec, const char *kind,
+                              const char *format, ...) _printf_(4, 5);
 
 const char *crate_outcome_to_string(CrateOutcome outcome);
-/* The record as JSON (tools.md's form); with_output false leaves stdout and stderr empty but keeps their byte counts. NULL: out of memory. */
+/* The record as JSON (tools.md's form); with_output false leaves stdout and stderr empty but keeps
+ * their byte counts. NULL: out of memory. */
 json_t *crate_result_to_json(const CrateResult *result, bool with_output);
-/* The line that says how it ended if not "exited 0"; NULL if there is nothing to say or no memory. Owned by the caller. */
+/* The line that says how it ended if not "exited 0"; NULL if there is nothing to say or no memory.
+ * Owned by the caller. */
 char *crate_result_verdict(const CrateResult *result);
 /* The exit status of agentcrate-run for this result. */
 int crate_result_exit_status(const CrateResult *result);

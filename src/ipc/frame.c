@@ -12,16 +12,19 @@
 int frame_check(const FrameHeader *header, size_t datagram_size, size_t n_fds) {
         if (datagram_size < sizeof(FrameHeader))
                 return FRAME_E_MALFORMED;
-        if (header->magic != FRAME_MAGIC || header->version != FRAME_VERSION || header->reserved != 0)
+        if (header->magic != FRAME_MAGIC || header->version != FRAME_VERSION ||
+            header->reserved != 0)
                 return FRAME_E_MALFORMED;
-        if (header->length > FRAME_PAYLOAD_MAX || datagram_size != sizeof(FrameHeader) + header->length)
+        if (header->length > FRAME_PAYLOAD_MAX ||
+            datagram_size != sizeof(FrameHeader) + header->length)
                 return FRAME_E_MALFORMED;
         if (n_fds > FRAME_FDS_MAX || header->n_fds != n_fds)
                 return FRAME_E_MALFORMED;
         return 0;
 }
 
-int frame_send(int socket, uint16_t type, uint32_t id, const void *payload, size_t size, const int *fds, size_t n_fds) {
+int frame_send(int socket, uint16_t type, uint32_t id, const void *payload, size_t size,
+               const int *fds, size_t n_fds) {
         FrameHeader header = {
                 .magic = FRAME_MAGIC,
                 .version = FRAME_VERSION,
@@ -35,10 +38,10 @@ int frame_send(int socket, uint16_t type, uint32_t id, const void *payload, size
                 char space[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
         } control = {};
         struct iovec iov[2] = {
-                { .iov_base = &header, .iov_len = sizeof(header) },
-                { .iov_base = (void *) payload, .iov_len = size },
+                {.iov_base = &header, .iov_len = sizeof(header)},
+                {.iov_base = (void *) payload, .iov_len = size},
         };
-        struct msghdr message = { .msg_iov = iov, .msg_iovlen = size > 0 ? 2 : 1 };
+        struct msghdr message = {.msg_iov = iov, .msg_iovlen = size > 0 ? 2 : 1};
 
         if (size > FRAME_PAYLOAD_MAX || n_fds > FRAME_FDS_MAX)
                 return error_origin(-EMSGSIZE);
@@ -72,17 +75,20 @@ int frame_send(int socket, uint16_t type, uint32_t id, const void *payload, size
         }
 }
 
-/* Takes the fds of a message into the frame; more than fit have been dropped by the kernel, which MSG_CTRUNC tells. */
+/* Takes the fds of a message into the frame; more than fit have been dropped by the kernel, which
+ * MSG_CTRUNC tells. */
 static void frame_take_fds(Frame *frame, struct msghdr *message) {
         frame->n_fds = 0;
-        for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
+        for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(message); cmsg;
+             cmsg = CMSG_NXTHDR(message, cmsg)) {
                 size_t n;
 
                 if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
                         continue;
                 n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
                 for (size_t i = 0; i < n && frame->n_fds < FRAME_FDS_MAX; i++)
-                        memcpy(&frame->fds[frame->n_fds++], CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
+                        memcpy(&frame->fds[frame->n_fds++], CMSG_DATA(cmsg) + i * sizeof(int),
+                               sizeof(int));
         }
 }
 
@@ -92,8 +98,8 @@ int frame_receive(int socket, int flags, Frame *ret_frame) {
                 char space[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
         } control = {};
         struct iovec iov[2] = {
-                { .iov_base = &ret_frame->header, .iov_len = sizeof(FrameHeader) },
-                { .iov_base = ret_frame->payload, .iov_len = FRAME_PAYLOAD_MAX },
+                {.iov_base = &ret_frame->header, .iov_len = sizeof(FrameHeader)},
+                {.iov_base = ret_frame->payload, .iov_len = FRAME_PAYLOAD_MAX},
         };
         struct msghdr message = {
                 .msg_iov = iov,

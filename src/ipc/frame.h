@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Frames: what our own processes say to each other. One frame is one SOCK_SEQPACKET datagram: a fixed header, a payload, and
- * the file descriptors that came with it. Everything is bounded, nothing is self-describing: both sides are of one build.
+ * Frames: what our own processes say to each other. One frame is one SOCK_SEQPACKET datagram: a
+ * fixed header, a payload, and the file descriptors that came with it. Everything is bounded,
+ * nothing is self-describing: both sides are of one build.
  */
 
 #include <stddef.h>
@@ -28,7 +29,8 @@ typedef struct FrameHeader {
 
 _Static_assert(sizeof(FrameHeader) == 16, "the header has no padding");
 
-/* A received frame. It owns its file descriptors: take them with TAKE_FD, frame_done() closes the rest. */
+/* A received frame. It owns its file descriptors: take them with TAKE_FD, frame_done() closes the
+ * rest. */
 typedef struct Frame {
         FrameHeader header;
         int fds[FRAME_FDS_MAX];
@@ -46,13 +48,16 @@ enum {
         FRAME_E_MALFORMED, /* not a frame of ours: the link is to be ended */
 };
 
-/* Checks the header against the size of the datagram and the number of fds. 0 or FRAME_E_MALFORMED. */
+/* Checks the header against the size of the datagram and the number of fds. 0 or FRAME_E_MALFORMED.
+ */
 int frame_check(const FrameHeader *header, size_t datagram_size, size_t n_fds);
 
 /* Sends one frame. The fds are borrowed. 0, FRAME_E_AGAIN, FRAME_E_EOF or a negative errno. */
-int frame_send(int socket, uint16_t type, uint32_t id, const void *payload, size_t size, const int *fds, size_t n_fds);
+int frame_send(int socket, uint16_t type, uint32_t id, const void *payload, size_t size,
+               const int *fds, size_t n_fds);
 
-/* Receives one frame; flags is 0 or MSG_DONTWAIT. On any outcome but 0 the frame owns nothing. All fds arrive with O_CLOEXEC. */
+/* Receives one frame; flags is 0 or MSG_DONTWAIT. On any outcome but 0 the frame owns nothing. All
+ * fds arrive with O_CLOEXEC. */
 int frame_receive(int socket, int flags, Frame *ret_frame);
 
 void frame_done(Frame *frame);

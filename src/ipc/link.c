@@ -14,7 +14,8 @@ static const LinkPermit *link_find_permit(const Link *link, const Frame *frame) 
                         continue;
                 if (!(permit->states & link->state))
                         continue;
-                if (frame->header.length < permit->size_min || frame->header.length > permit->size_max)
+                if (frame->header.length < permit->size_min ||
+                    frame->header.length > permit->size_max)
                         continue;
                 if (frame->n_fds < permit->fds_min || frame->n_fds > permit->fds_max)
                         continue;
@@ -53,7 +54,8 @@ int link_dispatch(Link *link, int flags) {
         return error_fold(r);
 }
 
-int link_send(Link *link, uint16_t type, uint32_t id, const void *payload, size_t size, const int *fds, size_t n_fds) {
+int link_send(Link *link, uint16_t type, uint32_t id, const void *payload, size_t size,
+              const int *fds, size_t n_fds) {
         int r;
 
         r = frame_send(link->fd, type, id, payload, size, fds, n_fds);

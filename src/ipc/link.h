@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A link: a socket to one of our own processes, with the table of what that peer may say now. The peer may have been taken over, so a
- * frame that the table does not permit in the present state, or whose size or number of fds is not what the row says, ends the link.
+ * A link: a socket to one of our own processes, with the table of what that peer may say now. The
+ * peer may have been taken over, so a frame that the table does not permit in the present state, or
+ * whose size or number of fds is not what the row says, ends the link.
  */
 
 #include <stddef.h>
@@ -31,7 +32,7 @@ struct Link {
         void *userdata;
 };
 
-#define LINK_NULL ((Link) { .fd = -EBADF })
+#define LINK_NULL ((Link){.fd = -EBADF})
 
 enum {
         _LINK_E_SUCCESS,
@@ -42,6 +43,8 @@ enum {
 
 /* Receives one frame, checks it against the table, runs its handler. */
 int link_dispatch(Link *link, int flags);
-/* Sends; what cannot be sent at once is an error, since our frames are few and small. 0, LINK_E_EOF or a negative errno. */
-int link_send(Link *link, uint16_t type, uint32_t id, const void *payload, size_t size, const int *fds, size_t n_fds);
+/* Sends; what cannot be sent at once is an error, since our frames are few and small. 0, LINK_E_EOF
+ * or a negative errno. */
+int link_send(Link *link, uint16_t type, uint32_t id, const void *payload, size_t size,
+              const int *fds, size_t n_fds);
 void link_done(Link *link);

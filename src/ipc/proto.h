@@ -2,12 +2,14 @@
 #pragma once
 
 /*
- * Every message between our own programs, by link. agentcrate-protocol(7) has the picture and the permit tables.
+ * Every message between our own programs, by link. agentcrate-protocol(7) has the picture and the
+ * permit tables.
  *
  *   host (agentcrated or agentcrate-run)  <->  launcher      LAUNCHER_*
  *   host                                  <->  init          INIT_*
  *
- * Big or variable things travel as sealed memfds: the plan (plan/plan.h) and the job (plan/job-wire.h).
+ * Big or variable things travel as sealed memfds: the plan (plan/plan.h) and the job
+ * (plan/job-wire.h).
  */
 
 #include <stdint.h>
@@ -19,13 +21,14 @@
 /* --- host -> launcher --- */
 enum {
         LAUNCHER_SETUP = 1, /* LauncherSetup; fds: template plan */
-        LAUNCHER_MAKE,      /* LauncherMake; fds: init's control socket, crate plan [, cgroup of init] */
+        LAUNCHER_MAKE, /* LauncherMake; fds: init's control socket, crate plan [, cgroup of init] */
 
         /* --- launcher -> host --- */
         LAUNCHER_READY = 64, /* LauncherReady: the template's tree stands */
-        LAUNCHER_FAILED,     /* ProtoFailure; id 0: the set-up, after which the launcher ends; else: that crate */
+        LAUNCHER_FAILED,     /* ProtoFailure; id 0: the set-up, after which the launcher ends; else:
+                                that crate */
         LAUNCHER_MADE,       /* LauncherMade; fds: pidfd of init */
-        LAUNCHER_GONE,       /* LauncherGone: init has ended and was reaped, its namespaces are closed */
+        LAUNCHER_GONE, /* LauncherGone: init has ended and was reaped, its namespaces are closed */
 };
 
 enum {
@@ -76,7 +79,8 @@ enum {
         INIT_READY = 192, /* InitReport; fds: O_PATH of the private tmpfs */
         INIT_FAILED,      /* ProtoFailure: before ready */
         INIT_STARTED,     /* InitStarted; fds: stdin (if piped), stdout, stderr; or one terminal */
-        INIT_EXITED,      /* InitExited: the job's main process has ended and everything else in the crate was killed */
+        INIT_EXITED,      /* InitExited: the job's main process has ended and everything else in the
+                             crate was killed */
 };
 
 enum {
@@ -96,13 +100,14 @@ typedef struct InitSignal {
         uint32_t reserved;
 } InitSignal;
 
-/* What init reads back from inside after the seal. The host compares it with the plan once more and notes it. */
+/* What init reads back from inside after the seal. The host compares it with the plan once more and
+ * notes it. */
 typedef struct InitReport {
         uint64_t cap_effective, cap_permitted, cap_inheritable, cap_bounding, cap_ambient;
         uint32_t seccomp_mode, seccomp_filters, no_new_privs;
         uint32_t uid, gid;
         uint32_t n_mounts, n_interfaces;
-        uint32_t landlock_abi; /* 0: no domain was made */
+        uint32_t landlock_abi;         /* 0: no domain was made */
         char cgroup[PROTO_CGROUP_MAX]; /* the 0:: line of /proc/self/cgroup, cut */
 } InitReport;
 
@@ -127,8 +132,8 @@ enum {
 typedef struct InitExited {
         uint32_t what;
         int32_t wait_status;
-        int32_t error;       /* errno of the failed step */
-        uint32_t step;       /* INIT_EXEC_STEP_X */
+        int32_t error;        /* errno of the failed step */
+        uint32_t step;        /* INIT_EXEC_STEP_X */
         uint32_t file_exists; /* ENOENT although the file is there: its interpreter is missing */
         uint32_t reserved;
         uint64_t utime_usec, stime_usec; /* of all processes that were waited for */

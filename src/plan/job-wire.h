@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The job in wire form: argv, environment, working directory, in one sealed memfd that init maps and uses in place. Strings
- * follow each other, each with its NUL: n_argv of argv, n_env of environment, then the working directory.
+ * The job in wire form: argv, environment, working directory, in one sealed memfd that init maps
+ * and uses in place. Strings follow each other, each with its NUL: n_argv of argv, n_env of
+ * environment, then the working directory.
  */
 
 #include <stddef.h>
@@ -30,8 +31,8 @@ enum {
 int job_wire_to_memfd(char *const *argv, char *const *env, const char *cwd, int *ret_fd);
 
 /*
- * Fills pointers: argv[0 … n_argv] and env[0 … n_env] with their NULLs, into the array of n_pointers, and *ret_cwd. 0 or
- * JOB_WIRE_E_MALFORMED. Everything points into data.
+ * Fills pointers: argv[0 … n_argv] and env[0 … n_env] with their NULLs, into the array of
+ * n_pointers, and *ret_cwd. 0 or JOB_WIRE_E_MALFORMED. Everything points into data.
  */
-int job_wire_parse(const void *data, size_t size, char **pointers, size_t n_pointers, char ***ret_argv, char ***ret_env,
-                   const char **ret_cwd);
+int job_wire_parse(const void *data, size_t size, char **pointers, size_t n_pointers,
+                   char ***ret_argv, char ***ret_env, const char **ret_cwd);

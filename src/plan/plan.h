@@ -2,18 +2,20 @@
 #pragma once
 
 /*
- * CratePlan: what a crate shall be, as data. A plan is a list of typed operations in the order in which they are carried out. It is built by the host
- * from policy and request, can be printed and hashed, is sent as one sealed memfd, and is interpreted by one loop in the launcher. A new
+ * CratePlan: what a crate shall be, as data. A plan is a list of typed operations in the order in
+ * which they are carried out. It is built by the host from policy and request, can be printed and
+ * hashed, is sent as one sealed memfd, and is interpreted by one loop in the launcher. A new
  * facility is one operation type here and one function there.
  *
  * The operations belong to three stages:
  *
  *   tree    once per template, by the launcher in its own mount namespace M0: the read-only tree
- *   late    once per crate, by the launcher, into the crate's mount namespace: what needs the crate's id map, or lies below such
- *   crate   once per crate, by its init, before the seal
+ *   late    once per crate, by the launcher, into the crate's mount namespace: what needs the
+ * crate's id map, or lies below such crate   once per crate, by its init, before the seal
  *
- * Paths are absolute, normalised (no "//", "." or "..", no trailing "/"), at most PLAN_PATH_MAX bytes; they are looked up inside
- * of the new root only. Sources are host paths, looked up in the launcher's view of the host.
+ * Paths are absolute, normalised (no "//", "." or "..", no trailing "/"), at most PLAN_PATH_MAX
+ * bytes; they are looked up inside of the new root only. Sources are host paths, looked up in the
+ * launcher's view of the host.
  */
 
 #include <stdbool.h>
@@ -35,13 +37,15 @@ typedef enum PlanOpType {
         PLAN_OP_FILE,    /* path, mode, data; with its parents */
         PLAN_OP_SYMLINK, /* path, source = target */
         PLAN_OP_BIND,    /* path, source, flags */
-        PLAN_OP_DEVICE,  /* path; the host's device node of the same name, checked to be that device */
-        PLAN_OP_HOST_PROC, /* path; one whole /proc, which the kernel asks for before it allows a crate's own */
-        PLAN_OP_HIDE,    /* path; covered by something empty that nobody may open (tree and late) */
+        PLAN_OP_DEVICE,  /* path; the host's device node of the same name, checked to be that device
+                          */
+        PLAN_OP_HOST_PROC, /* path; one whole /proc, which the kernel asks for before it allows a
+                              crate's own */
+        PLAN_OP_HIDE, /* path; covered by something empty that nobody may open (tree and late) */
 
         /* late */
-        PLAN_OP_LATE_BIND, /* path, source, flags; id-mapped in root mode when writable */
-        PLAN_OP_LATE_HIDE, /* path */
+        PLAN_OP_LATE_BIND,    /* path, source, flags; id-mapped in root mode when writable */
+        PLAN_OP_LATE_HIDE,    /* path */
         PLAN_OP_LATE_PRIVATE, /* path; as PRIVATE, below a late bind */
 
         /* crate */
@@ -55,9 +59,9 @@ typedef enum PlanOpType {
         PLAN_OP_MQUEUE,      /* path */
         PLAN_OP_RLIMIT,      /* a = RLIMIT_X, b = soft and hard value; of init and what it starts */
         PLAN_OP_USERNS_MAX,  /* a = user.max_user_namespaces inside, 0 */
-        PLAN_OP_LANDLOCK_PATH, /* path, flags RDONLY or none: a rule of the strict profile */
+        PLAN_OP_LANDLOCK_PATH,  /* path, flags RDONLY or none: a rule of the strict profile */
         PLAN_OP_LANDLOCK_SCOPE, /* scope bits where the ABI has them */
-        PLAN_OP_SECCOMP,     /* data = struct sock_filter[]; source = profile name */
+        PLAN_OP_SECCOMP,        /* data = struct sock_filter[]; source = profile name */
         _PLAN_OP_MAX,
 } PlanOpType;
 
@@ -94,14 +98,16 @@ typedef struct CratePlan CratePlan;
 CratePlan *plan_free(CratePlan *plan);
 DEFINE_CLEANUP(CratePlan, plan_free);
 int plan_new(CratePlan **ret_plan);
-/* Copies the operation. -EINVAL if it is not what its type asks for (see plan_op_check()), -E2BIG beyond the maxima. */
+/* Copies the operation. -EINVAL if it is not what its type asks for (see plan_op_check()), -E2BIG
+ * beyond the maxima. */
 int plan_add(CratePlan *plan, const PlanOp *op);
 const void *plan_data(const CratePlan *plan, size_t *ret_size);
 /* A sealed memfd with the wire form. */
 int plan_to_memfd(const CratePlan *plan, int *ret_fd);
 /* One line an operation, as --print-plan shows it. */
 int plan_print(const CratePlan *plan, FILE *out);
-/* "sha256:" and 64 hex digits over the wire forms of the plans, in order. Needs PLAN_DIGEST_SIZE bytes. */
+/* "sha256:" and 64 hex digits over the wire forms of the plans, in order. Needs PLAN_DIGEST_SIZE
+ * bytes. */
 #define PLAN_DIGEST_SIZE (7 + 64 + 1)
 void plan_digest(const CratePlan *const *plans, size_t n_plans, char *ret_digest);
 
@@ -119,11 +125,13 @@ enum {
         PLAN_E_MALFORMED, /* not a plan: nothing of it is to be carried out */
 };
 
-/* Checks the whole plan first, so that nothing is half done because of a bad tail. 0 or PLAN_E_MALFORMED. Bytes are borrowed. */
+/* Checks the whole plan first, so that nothing is half done because of a bad tail. 0 or
+ * PLAN_E_MALFORMED. Bytes are borrowed. */
 int plan_reader_init(PlanReader *reader, const void *data, size_t size);
 /* 0, PLAN_E_END or PLAN_E_MALFORMED. The op's strings and data point into the bytes. */
 int plan_reader_next(PlanReader *reader, PlanOp *ret_op);
-/* Maps a plan memfd, read-only and private, after checking that it is sealed against every change. */
+/* Maps a plan memfd, read-only and private, after checking that it is sealed against every change.
+ */
 int plan_map(int memfd, const void **ret_data, size_t *ret_size);
 
 const char *plan_op_type_to_string(PlanOpType type);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The limits of a job: one table of names, units and defaults, for options, templates, tool arguments and records alike.
+ * The limits of a job: one table of names, units and defaults, for options, templates, tool
+ * arguments and records alike.
  */
 
 #include <stdbool.h>
@@ -30,7 +31,8 @@ typedef enum LimitUnit {
         LIMIT_UNIT_BYTES, /* JSON: integer or "64M" */
         LIMIT_UNIT_COUNT, /* JSON: integer */
         LIMIT_UNIT_MILLI, /* thousandths; JSON: a number such as 1.5 */
-        LIMIT_UNIT_USEC,  /* microseconds; JSON: integer milliseconds or "10s"; on the command line bare numbers are seconds */
+        LIMIT_UNIT_USEC,  /* microseconds; JSON: integer milliseconds or "10s"; on the command line
+                             bare numbers are seconds */
 } LimitUnit;
 
 #define LIMIT_UNLIMITED UINT64_MAX
@@ -51,26 +53,29 @@ LimitUnit limit_unit(LimitName name);
 /* False for those that this version refuses by name because nothing enforces them yet. */
 bool limit_supported(LimitName name);
 
-/* The defaults of jobs that come by MCP. agentcrate-run starts from these and sets wall_time and output to unlimited. */
+/* The defaults of jobs that come by MCP. agentcrate-run starts from these and sets wall_time and
+ * output to unlimited. */
 void limits_init(Limits *limits);
 void limits_set(Limits *limits, LimitName name, uint64_t value);
 /* Overrides limits by what is given in over. */
 void limits_merge(Limits *limits, const Limits *over);
 
 /*
- * Parses "NAME=VALUE" of a command line. 0, or -EINVAL with *ret_text: one sentence that names the limit, what is wrong and what
- * would be right (owned by the caller). An unsupported limit is such an error too.
+ * Parses "NAME=VALUE" of a command line. 0, or -EINVAL with *ret_text: one sentence that names the
+ * limit, what is wrong and what would be right (owned by the caller). An unsupported limit is such
+ * an error too.
  */
 int limits_parse_option(Limits *limits, const char *option, char **ret_text);
 /* Parses the VALUE alone, as it would stand on a command line, for that limit. */
 int limit_parse_value(LimitName name, const char *value, uint64_t *ret_value, char **ret_text);
 
-/* From JSON: the object of limits in a template or tool call. Adds to diags under the node's place. */
+/* From JSON: the object of limits in a template or tool call. Adds to diags under the node's place.
+ */
 struct JsonDoc;
 struct JsonNode;
 struct DiagList;
-int limits_parse_json(Limits *limits, const struct JsonDoc *doc, const struct JsonNode *object, const char *file,
-                      struct DiagList *diags);
+int limits_parse_json(Limits *limits, const struct JsonDoc *doc, const struct JsonNode *object,
+                      const char *file, struct DiagList *diags);
 
 /* 0 or -EINVAL */
 int on_hit_from_string(const char *s, OnHit *ret_on_hit);

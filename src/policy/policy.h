@@ -2,19 +2,20 @@
 #pragma once
 
 /*
- * The policy: all configuration files, read, checked and immutable. Vendor files lie in $(datadir)/agentcrate, the
- * administrator's in $(sysconfdir)/agentcrate, the user's in $XDG_CONFIG_HOME/agentcrate (not read by root); a later folder's file of the same name
- * overrides. All faults of all files are collected before it fails.
+ * The policy: all configuration files, read, checked and immutable. Vendor files lie in
+ * $(datadir)/agentcrate, the administrator's in $(sysconfdir)/agentcrate, the user's in
+ * $XDG_CONFIG_HOME/agentcrate (not read by root); a later folder's file of the same name overrides.
+ * All faults of all files are collected before it fails.
  */
 
 #include "basic/diag.h"
 #include "policy/template.h"
 
 typedef struct Config {
-        char *file;           /* NULL: built-in defaults */
-        uint64_t message_max; /* bytes of one MCP message, default 16 MiB */
-        uint64_t idle_usec;   /* idle exit when socket-activated, default 60 s */
-        size_t crates_max;    /* instance.crates, default 64 */
+        char *file;                         /* NULL: built-in defaults */
+        uint64_t message_max;               /* bytes of one MCP message, default 16 MiB */
+        uint64_t idle_usec;                 /* idle exit when socket-activated, default 60 s */
+        size_t crates_max;                  /* instance.crates, default 64 */
         uint64_t subuid_base, subuid_count; /* default 1879048192, 65536 */
 } Config;
 
@@ -38,6 +39,8 @@ enum {
  */
 int policy_load(const StrV *dirs, DiagList *diags, Policy **ret_policy);
 int policy_default_dirs(StrV *ret_dirs);
-/* Reads one template only: the newest of that name in dirs. For agentcrate-run, which needs no more. */
-int policy_load_template(const StrV *dirs, const char *name, DiagList *diags, Template **ret_template);
+/* Reads one template only: the newest of that name in dirs. For agentcrate-run, which needs no
+ * more. */
+int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
+                         Template **ret_template);
 const Template *policy_find_template(const Policy *policy, const char *name);

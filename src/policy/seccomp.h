@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Seccomp profiles. Their text lies in policies/seccomp/NAME.profile; they are compiled when the project is built
- * (libseccomp takes 2 to 3 ms for one, more than a whole crate) and are data of the programs that build plans.
+ * Seccomp profiles. Their text lies in policies/seccomp/NAME.profile; they are compiled when the
+ * project is built (libseccomp takes 2 to 3 ms for one, more than a whole crate) and are data of
+ * the programs that build plans.
  */
 
 #include <linux/filter.h>
@@ -15,7 +16,7 @@ typedef struct SeccompProfile {
         /* What init wears from its seal on: everything, with clone3 and seccomp still open. */
         const struct sock_filter *filter;
         size_t n_filter;
-        int landlock; /* path rules wanted (strict) */
+        int landlock;    /* path rules wanted (strict) */
         int proc_subset; /* /proc with pids only (strict) */
 } SeccompProfile;
 

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * A template: what a crate sees. Read from templates.d/NAME.json, checked completely before use, immutable afterwards.
+ * A template: what a crate sees. Read from templates.d/NAME.json, checked completely before use,
+ * immutable afterwards.
  */
 
 #include <stdbool.h>
@@ -46,4 +47,5 @@ enum {
 };
 
 /* Parses one file's text. name is the file name without ".json". The fuzz target's entry. */
-int template_parse(const char *name, const char *file, const char *text, size_t size, DiagList *diags, Template **ret_template);
+int template_parse(const char *name, const char *file, const char *text, size_t size,
+                   DiagList *diags, Template **ret_template);
