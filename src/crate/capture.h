@@ -18,6 +18,7 @@ typedef struct Capture {
         size_t head_size, head_max;
         char *tail; /* ring */
         size_t tail_size, tail_max, tail_start;
+        bool ended; /* by the owner, in the middle of the stream */
 } Capture;
 
 #define CAPTURE_DEFAULT 262144U
@@ -26,6 +27,10 @@ typedef struct Capture {
 void capture_init(Capture *capture, size_t bound);
 void capture_done(Capture *capture);
 int capture_add(Capture *capture, const void *data, size_t size); /* 0 or -ENOMEM */
+/* The owner stopped to take the stream, say for a limit: what follows is neither counted nor kept.
+ */
+void capture_end(Capture *capture);
+/* Whether less than the whole stream was kept. */
 bool capture_truncated(const Capture *capture);
 
 /*
