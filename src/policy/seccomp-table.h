@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The generated data behind seccomp.h. */
+
+#include "policy/seccomp.h"
+
+extern const SeccompProfile seccomp_table[]; /* sorted by name */
+extern const size_t seccomp_table_size;
