@@ -19,24 +19,22 @@
 
 int error_report(int error, const char *how, const char *file, int line);
 
-#define error_origin(e)                                                                            \
-        ({                                                                                         \
-                int _e = (e);                                                                      \
-                _e < 0 ? error_report(_e, "origin", __FILE__, __LINE__) : _e;                      \
-        })
+static inline int error_origin_at(int error, const char *file, int line) {
+        return error < 0 ? error_report(error, "origin", file, line) : error;
+}
 
-#define error_trace(e)                                                                             \
-        ({                                                                                         \
-                int _e = (e);                                                                      \
-                _e < 0 ? error_report(_e, "trace", __FILE__, __LINE__) : _e;                       \
-        })
+static inline int error_trace_at(int error, const char *file, int line) {
+        return error < 0 ? error_report(error, "trace", file, line) : error;
+}
 
-#define error_fold(e)                                                                              \
-        ({                                                                                         \
-                int _e = (e);                                                                      \
-                _e > 0 ? error_report(-ENOTRECOVERABLE, "fold", __FILE__, __LINE__)                \
-                       : error_trace(_e);                                                          \
-        })
+static inline int error_fold_at(int error, const char *file, int line) {
+        return error > 0 ? error_report(-ENOTRECOVERABLE, "fold", file, line)
+                         : error_trace_at(error, file, line);
+}
+
+#define error_origin(e) error_origin_at((e), __FILE__, __LINE__)
+#define error_trace(e) error_trace_at((e), __FILE__, __LINE__)
+#define error_fold(e) error_fold_at((e), __FILE__, __LINE__)
 
 /* -errno of the call that just failed; -EIO if errno is not set, so that a failure is never read as
  * success. */

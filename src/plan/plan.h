@@ -25,6 +25,11 @@
 
 #include "basic/macros.h"
 
+/* What hide covers a path with; the tree plan makes them (mode 0000) where something is to be
+ * hidden. */
+#define PLAN_HIDDEN_FILE "/.hidden"
+#define PLAN_HIDDEN_DIR "/.hidden.d"
+
 #define PLAN_PATH_MAX 1023U
 #define PLAN_OPS_MAX 1024U
 #define PLAN_SIZE_MAX (1U << 20)
@@ -53,12 +58,15 @@ typedef enum PlanOpType {
         PLAN_OP_PROC,        /* path; flags SUBSET_PID */
         PLAN_OP_PROC_MASK,   /* path; skipped where missing */
         PLAN_OP_PROC_RDONLY, /* path; skipped where missing */
-        PLAN_OP_TMPFS,       /* a = bytes, b = inodes: the one private tmpfs; not attached itself */
-        PLAN_OP_PRIVATE,     /* path, mode, a = index of its directory in the tmpfs; flags NOEXEC */
-        PLAN_OP_DEVPTS,      /* path */
-        PLAN_OP_MQUEUE,      /* path */
-        PLAN_OP_RLIMIT,      /* a = RLIMIT_X, b = soft and hard value; of init and what it starts */
-        PLAN_OP_USERNS_MAX,  /* a = user.max_user_namespaces inside, 0 */
+        PLAN_OP_TMPFS, /* path, a = bytes, b = inodes: the one private tmpfs; a PRIVATE covers it at
+                          path */
+        PLAN_OP_PRIVATE,    /* path, mode, a = index of its directory in the tmpfs; flags NOEXEC */
+        PLAN_OP_MOUNTPOINT, /* path, flags DIRECTORY; made in a private place, for a late bind onto
+                               it */
+        PLAN_OP_DEVPTS,     /* path */
+        PLAN_OP_MQUEUE,     /* path */
+        PLAN_OP_RLIMIT,     /* a = RLIMIT_X, b = soft and hard value; of init and what it starts */
+        PLAN_OP_USERNS_MAX, /* a = user.max_user_namespaces inside, 0 */
         PLAN_OP_LANDLOCK_PATH,  /* path, flags RDONLY or none: a rule of the strict profile */
         PLAN_OP_LANDLOCK_SCOPE, /* scope bits where the ABI has them */
         PLAN_OP_SECCOMP,        /* data = struct sock_filter[]; source = profile name */

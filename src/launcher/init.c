@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "launcher/init.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "basic/time-util.h"
+#include "ipc/link.h"
+#include "launcher/init-tree.h"
+#include "launcher/job.h"
+#include "launcher/seal.h"
+#include "launcher/verify.h"
+
+/* Where init's own fds lie, above those of a job. */
+#define INIT_CONTROL_FD 20
+#define INIT_SETUP_FD 21
+
+enum {
+        INIT_STATE_READY = 1U << 0,
+        INIT_STATE_RUNNING = 1U << 1,
+};
+
+typedef struct Init {
+        Link link;
+        int signal_fd;
+        Job job;
+        bool done;
+} Init;
+
+static _noreturn_ void init_fail(int control_fd, const ProtoFailure *failure) {
+        (void) frame_send(control_fd, INIT_FAILED, 0, failure, sizeof(*failure), NULL, 0);
+        _exit(EXIT_FAILURE);
+}
+
+/* Everything that the launcher had open is closed, but for the two channels. */
+static void init_close_fds(InitContext *context) {
+        if (dup3(context->control_fd, INIT_CONTROL_FD, O_CLOEXEC) < 0 ||
+            dup3(context->setup_fd, INIT_SETUP_FD, O_CLOEXEC) < 0 ||
+            close_range(0, INIT_CONTROL_FD - 1, 0) < 0 ||
+            close_range(INIT_SETUP_FD + 1, ~0U, 0) < 0)
+                _exit(EXIT_FAILURE);
+        context->control_fd = INIT_CONTROL_FD;
+        context->setup_fd = INIT_SETUP_FD;
+}
+
+/* Waits for that byte. Anything else, end of file above all, means abort. */
+static void setup_expect(int fd, char expected) {
+        char byte;
+        ssize_t n;
+
+        do
+                n = read(fd, &byte, 1);
+        while (n < 0 && errno == EINTR);
+        if (n != 1 || byte != expected)
+                _exit(EXIT_FAILURE);
+}
+
+/* The inner ids. Capabilities stay, since the former id is not root of this namespace. Makes init
+ * not dumpable on the way. */
+static int init_take_ids(ProtoFailure *ret_failure) {
+        if (syscall(SYS_setresgid, INIT_GID, INIT_GID, INIT_GID) < 0)
+                return failure_here(ret_failure, "setresgid", "");
+        if (syscall(SYS_setresuid, INIT_UID, INIT_UID, INIT_UID) < 0)
+                return failure_here(ret_failure, "setresuid", "");
+        return 0;
+}
+
+/* fds 0 to 2 exist, as everywhere, but lead nowhere. */
+static int init_null_stdio(ProtoFailure *ret_failure) {
+        int fd;
+
+        do {
+                fd = open("/dev/null", O_RDWR);
+                if (fd < 0)
+                        return failure_here(ret_failure, "open-null", "/dev/null");
+        } while (fd < 2);
+        return 0;
+}
+
+static int init_late_stage(const InitContext *context, int private_fd, ProtoFailure *ret_failure) {
+        if (!context->has_late)
+                return 0;
+        if (write(context->setup_fd, &(char){SETUP_TREE}, 1) != 1)
+                return failure_here(ret_failure, "setup-channel", "");
+        setup_expect(context->setup_fd, SETUP_LATE_DONE);
+        return init_late(&context->plan, private_fd, ret_failure);
+}
+
+static int init_set_up(InitContext *context, int *ret_private_fd, InitReport *ret_report,
+                       ProtoFailure *ret_failure) {
+        _cleanup_(fd_closep) int private_fd = -EBADF;
+        uint32_t abi;
+        int r;
+
+        r = init_take_ids(ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = init_null_stdio(ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = init_tree(&context->plan, &private_fd, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = init_late_stage(context, private_fd, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        (void) umask(0022);
+        r = seal(&context->plan, context->landlock_abi, &abi, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = verify(&context->plan, ret_report, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+
+        ret_report->landlock_abi = abi;
+        *ret_private_fd = TAKE_FD(private_fd);
+        return 0;
+}
+
+static void init_send_exited(Init *init, InitExited *exited) {
+        struct rusage usage = {};
+
+        (void) getrusage(RUSAGE_CHILDREN, &usage);
+        exited->utime_usec =
+                (uint64_t) usage.ru_utime.tv_sec * USEC_PER_SEC + (uint64_t) usage.ru_utime.tv_usec;
+        exited->stime_usec =
+                (uint64_t) usage.ru_stime.tv_sec * USEC_PER_SEC + (uint64_t) usage.ru_stime.tv_usec;
+        exited->max_rss_bytes = (uint64_t) usage.ru_maxrss * 1024U;
+        (void) link_send(&init->link, INIT_EXITED, 0, exited, sizeof(*exited), NULL, 0);
+        init->done = true;
+}
+
+static int init_on_job(void *userdata, Frame *frame) {
+        Init *init = userdata;
+        InitExited exited;
+        int r;
+
+        r = job_start(&init->job, init->link.fd, frame, &exited);
+        if (r == JOB_E_EXEC_FAILED)
+                init_send_exited(init, &exited);
+        init->link.state = INIT_STATE_RUNNING;
+        return 0;
+}
+
+static int init_on_signal(void *userdata, Frame *frame) {
+        Init *init = userdata;
+        InitSignal message;
+
+        memcpy(&message, frame->payload, sizeof(message));
+        /* The group leads: the job's main process is the leader of a session of its own. */
+        if (init->job.pid > 0 && message.signal > 0 && message.signal < NSIG)
+                (void) kill(-init->job.pid, message.signal);
+        return 0;
+}
+
+static const LinkPermit init_permits[] = {
+        {INIT_JOB, INIT_STATE_READY, sizeof(InitJob), sizeof(InitJob), 1, 3, init_on_job},
+        {INIT_SIGNAL, INIT_STATE_RUNNING, sizeof(InitSignal), sizeof(InitSignal), 0, 0,
+         init_on_signal},
+};
+
+/* The main process has ended: everything else in the crate goes with it, so that no stream stays
+ * open. */
+static void init_finish(Init *init, int wait_status) {
+        InitExited exited = {
+                .what = INIT_EXITED_EXITED,
+                .wait_status = wait_status,
+                .wall_usec = now_usec() - init->job.start_usec,
+        };
+        pid_t pid;
+
+        (void) kill(-1, SIGKILL);
+        do
+                pid = waitpid(-1, NULL, __WALL);
+        while (pid > 0 || (pid < 0 && errno == EINTR));
+        init->job.pid = 0;
+        init_send_exited(init, &exited);
+}
+
+static void init_reap(Init *init) {
+        struct signalfd_siginfo info;
+        int status;
+        pid_t pid;
+
+        (void) read(init->signal_fd, &info, sizeof(info));
+        while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+                if (pid == init->job.pid) {
+                        init_finish(init, status);
+                        return;
+                }
+}
+
+static void init_loop(Init *init) {
+        while (!init->done) {
+                struct pollfd fds[] = {
+                        {.fd = init->link.fd, .events = POLLIN},
+                        {.fd = init->signal_fd, .events = POLLIN},
+                };
+
+                if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
+                        return;
+                /* The host is gone, or is not what it should be: the crate ends, and with it
+                 * everything in it. */
+                if (fds[0].revents != 0 && link_dispatch(&init->link, MSG_DONTWAIT) != 0)
+                        return;
+                if (fds[1].revents != 0 && !init->done)
+                        init_reap(init);
+        }
+}
+
+static int init_open_signals(ProtoFailure *ret_failure) {
+        sigset_t all;
+        int fd;
+
+        (void) sigfillset(&all);
+        if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+                return failure_here(ret_failure, "signals", "");
+        (void) sigemptyset(&all);
+        (void) sigaddset(&all, SIGCHLD);
+        fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        return fd < 0 ? failure_here(ret_failure, "signals", "") : fd;
+}
+
+_noreturn_ void init_run(InitContext *context) {
+        Init init = {
+                .link = {.name = "host",
+                         .permits = init_permits,
+                         .n_permits = ELEMENTSOF(init_permits),
+                         .state = INIT_STATE_READY},
+        };
+        ProtoFailure failure;
+        InitReport report;
+        int private_fd;
+
+        init_close_fds(context);
+        setup_expect(context->setup_fd, SETUP_GO);
+        init.link.fd = context->control_fd;
+        init.link.userdata = &init;
+        init.signal_fd = init_open_signals(&failure);
+        if (init.signal_fd < 0 || init_set_up(context, &private_fd, &report, &failure) < 0)
+                init_fail(context->control_fd, &failure);
+
+        (void) close(context->setup_fd);
+        if (frame_send(context->control_fd, INIT_READY, 0, &report, sizeof(report), &private_fd,
+                       private_fd >= 0) != 0)
+                _exit(EXIT_FAILURE);
+        private_fd = fd_close(private_fd);
+
+        init_loop(&init);
+        _exit(EXIT_SUCCESS);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * agentcrate-launcher: makes the crates of one template. It is small, single-threaded and static,
+ * since each crate's init is a copy of it; it holds the template's tree and a stock of net
+ * namespaces, and never JSON, D-Bus, credentials or a client's bytes.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "ipc/link.h"
+#include "launcher/crate-make.h"
+#include "launcher/seal.h"
+
+#define LAUNCHER_LINK_FD 3
+#define LAUNCHER_CRATES_MAX 4096U
+
+enum {
+        LAUNCHER_STATE_SETUP = 1U << 0,
+        LAUNCHER_STATE_READY = 1U << 1,
+};
+
+typedef struct Manager {
+        Link link;
+        int signal_fd;
+        uint32_t mode;
+        Outer outer;
+        NetStock nets;
+        CrateChild *crates;
+        size_t n_crates;
+        uint32_t landlock_abi;
+        struct pollfd polls[2 + LAUNCHER_CRATES_MAX];
+} Manager;
+
+static int manager_send_failure(Manager *manager, uint32_t id, const ProtoFailure *failure) {
+        return error_fold(
+                link_send(&manager->link, LAUNCHER_FAILED, id, failure, sizeof(*failure), NULL, 0));
+}
+
+/*
+ * Root mode: what a launcher needs and no more. CAP_SYS_ADMIN for mounts and namespaces, SETUID and
+ * SETGID to write id maps, NET_ADMIN for lo, SYS_CHROOT for setns, DAC_READ_SEARCH to reach
+ * workspaces in private folders, DAC_OVERRIDE to clone into cgroups of another owner, KILL for
+ * crates' processes, SYS_RESOURCE where the host gives it.
+ */
+static int drop_capabilities(ProtoFailure *ret_failure) {
+        static const cap_value_t keep[] = {
+                CAP_SYS_ADMIN,       CAP_SETUID,       CAP_SETGID, CAP_NET_ADMIN,    CAP_SYS_CHROOT,
+                CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_KILL,   CAP_SYS_RESOURCE,
+        };
+        cap_t caps;
+        int r = 0;
+
+        caps = cap_init();
+        if (!caps)
+                return failure_here(ret_failure, "capabilities", "");
+        for (size_t i = 0; i < ELEMENTSOF(keep); i++)
+                if (cap_get_bound(keep[i]) == 1) {
+                        (void) cap_set_flag(caps, CAP_PERMITTED, 1, &keep[i], CAP_SET);
+                        (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &keep[i], CAP_SET);
+                }
+        for (cap_value_t cap = 0; cap_get_bound(cap) >= 0; cap++) {
+                bool kept = false;
+
+                for (size_t i = 0; i < ELEMENTSOF(keep); i++)
+                        kept = kept || keep[i] == cap;
+                if (!kept && cap_drop_bound(cap) < 0)
+                        r = failure_here(ret_failure, "bounding-set", "");
+        }
+        if (r == 0 && cap_set_proc(caps) < 0)
+                r = failure_here(ret_failure, "capabilities", "");
+        (void) cap_free(caps);
+        return r;
+}
+
+static int manager_set_up(Manager *manager, const LauncherSetup *setup, int plan_fd,
+                          ProtoFailure *ret_failure) {
+        PlanReader plan;
+        const void *data;
+        size_t size;
+        int r;
+
+        r = plan_map(plan_fd, &data, &size);
+        if (r < 0 || plan_reader_init(&plan, data, size) != 0)
+                return failure_set(ret_failure, r < 0 ? -r : EBADMSG, "plan", "");
+        if (setup->mode != LAUNCHER_MODE_USER && setup->mode != LAUNCHER_MODE_ROOT)
+                return failure_set(ret_failure, EINVAL, "mode", "");
+        if (setup->net_stock > NET_STOCK_MAX)
+                return failure_set(ret_failure, EINVAL, "net-stock", "");
+
+        if (setup->mode == LAUNCHER_MODE_ROOT) {
+                r = drop_capabilities(ret_failure);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        r = outer_enter(&manager->outer, setup->mode, &plan, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        manager->mode = setup->mode;
+        manager->nets.target = setup->net_stock;
+        return 0;
+}
+
+static int manager_on_setup(void *userdata, Frame *frame) {
+        Manager *manager = userdata;
+        LauncherReady ready = {.pid = (uint32_t) getpid(), .landlock_abi = manager->landlock_abi};
+        ProtoFailure failure;
+        LauncherSetup setup;
+        int r;
+
+        memcpy(&setup, frame->payload, sizeof(setup));
+        r = manager_set_up(manager, &setup, frame->fds[0], &failure);
+        if (r < 0) {
+                (void) manager_send_failure(manager, 0, &failure);
+                return error_trace(r);
+        }
+        manager->link.state = LAUNCHER_STATE_READY;
+        return error_fold(
+                link_send(&manager->link, LAUNCHER_READY, 0, &ready, sizeof(ready), NULL, 0));
+}
+
+/* In root mode a crate never runs with an id of the host's own users, least of all root's. */
+static int check_ids(const Manager *manager, const LauncherMake *make, ProtoFailure *ret_failure) {
+        if (manager->mode == LAUNCHER_MODE_USER ? make->uid != geteuid() || make->gid != getegid()
+                                                : make->uid < 65536 || make->gid < 65536)
+                return failure_set(ret_failure, EPERM, "ids", "");
+        return 0;
+}
+
+static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
+                        ProtoFailure *ret_failure) {
+        LauncherMake message;
+        CrateMake make;
+        int r;
+
+        memcpy(&message, frame->payload, sizeof(message));
+        if (frame->n_fds != (message.has_cgroup ? 3U : 2U))
+                return failure_set(ret_failure, EBADMSG, "make", "");
+        if (manager->n_crates == LAUNCHER_CRATES_MAX)
+                return failure_set(ret_failure, EAGAIN, "make", "");
+        r = check_ids(manager, &message, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+
+        make = (CrateMake){
+                .id = frame->header.id,
+                .uid = message.uid,
+                .gid = message.gid,
+                .control_fd = frame->fds[0],
+                .plan_fd = frame->fds[1],
+                .cgroup_fd = message.has_cgroup ? frame->fds[2] : -EBADF,
+                .landlock_abi = manager->landlock_abi,
+        };
+        r = crate_child_new(&make, &manager->nets, ret_crate, ret_failure);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+static int manager_on_make(void *userdata, Frame *frame) {
+        Manager *manager = userdata;
+        LauncherMade made = {};
+        ProtoFailure failure;
+        CrateChild *crate;
+
+        if (manager_make(manager, frame, &crate, &failure) < 0)
+                return manager_send_failure(manager, frame->header.id, &failure);
+
+        crate->next = manager->crates;
+        manager->crates = crate;
+        manager->n_crates++;
+        made.pid = (uint32_t) crate->pid;
+        return error_fold(link_send(&manager->link, LAUNCHER_MADE, crate->id, &made, sizeof(made),
+                                    &crate->pid_fd, 1));
+}
+
+static const LinkPermit manager_permits[] = {
+        {LAUNCHER_SETUP, LAUNCHER_STATE_SETUP, sizeof(LauncherSetup), sizeof(LauncherSetup), 1, 1,
+         manager_on_setup},
+        {LAUNCHER_MAKE, LAUNCHER_STATE_READY, sizeof(LauncherMake), sizeof(LauncherMake), 2, 3,
+         manager_on_make},
+};
+
+static int manager_reap(Manager *manager) {
+        struct signalfd_siginfo info;
+        int status, r;
+        pid_t pid;
+
+        (void) read(manager->signal_fd, &info, sizeof(info));
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+                for (CrateChild **p = &manager->crates; *p; p = &(*p)->next) {
+                        LauncherGone gone = {.wait_status = status};
+                        CrateChild *crate = *p;
+
+                        if (crate->pid != pid)
+                                continue;
+                        *p = crate->next;
+                        manager->n_crates--;
+                        r = link_send(&manager->link, LAUNCHER_GONE, crate->id, &gone, sizeof(gone),
+                                      NULL, 0);
+                        (void) crate_child_free(crate);
+                        if (r != 0)
+                                return error_fold(r);
+                        break;
+                }
+        return 0;
+}
+
+static int manager_on_channel(Manager *manager, int fd) {
+        ProtoFailure failure;
+
+        for (CrateChild *crate = manager->crates; crate; crate = crate->next) {
+                if (crate->setup_fd != fd)
+                        continue;
+                if (crate_child_on_setup(crate, &manager->outer, &failure) == 0)
+                        return 0;
+                crate->setup_fd = fd_close(crate->setup_fd);
+                (void) kill(crate->pid, SIGKILL);
+                return manager_send_failure(manager, crate->id, &failure);
+        }
+        return 0;
+}
+
+static size_t manager_fill_polls(Manager *manager) {
+        size_t n = 2;
+
+        manager->polls[0] = (struct pollfd){.fd = manager->link.fd, .events = POLLIN};
+        manager->polls[1] = (struct pollfd){.fd = manager->signal_fd, .events = POLLIN};
+        for (CrateChild *crate = manager->crates; crate; crate = crate->next)
+                if (crate->setup_fd >= 0)
+                        manager->polls[n++] =
+                                (struct pollfd){.fd = crate->setup_fd, .events = POLLIN};
+        return n;
+}
+
+/* Nothing to do right now: the time to make what the next crate will need. True if there is more to
+ * make. */
+static int manager_idle(Manager *manager, bool *ret_more) {
+        ProtoFailure failure;
+        int r;
+
+        *ret_more = false;
+        if (manager->link.state != LAUNCHER_STATE_READY ||
+            manager->nets.n_fds >= manager->nets.target)
+                return 0;
+        r = net_stock_add(&manager->nets, &failure);
+        if (r < 0) {
+                (void) manager_send_failure(manager, 0, &failure);
+                return error_trace(r);
+        }
+        *ret_more = manager->nets.n_fds < manager->nets.target;
+        return 0;
+}
+
+static int manager_step(Manager *manager, size_t n_polls) {
+        int r;
+
+        if (manager->polls[0].revents != 0) {
+                r = link_dispatch(&manager->link, MSG_DONTWAIT);
+                if (r != 0 && r != LINK_E_AGAIN)
+                        return r == LINK_E_EOF ? -ESHUTDOWN : error_fold(r);
+        }
+        if (manager->polls[1].revents != 0) {
+                r = manager_reap(manager);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        for (size_t i = 2; i < n_polls; i++)
+                if (manager->polls[i].revents != 0) {
+                        r = manager_on_channel(manager, manager->polls[i].fd);
+                        if (r < 0)
+                                return error_trace(r);
+                }
+        return 0;
+}
+
+static int manager_loop(Manager *manager) {
+        bool more = false;
+        int r;
+
+        for (;;) {
+                size_t n_polls = manager_fill_polls(manager);
+                int n = poll(manager->polls, n_polls, more ? 0 : -1);
+
+                if (n < 0 && errno != EINTR)
+                        return error_origin(negative_errno());
+                if (n > 0) {
+                        r = manager_step(manager, n_polls);
+                        if (r < 0)
+                                return r;
+                        more = manager->nets.n_fds < manager->nets.target;
+                        continue;
+                }
+                r = manager_idle(manager, &more);
+                if (r < 0)
+                        return error_trace(r);
+        }
+}
+
+/* Ends with the host: init of each crate sees the end of its own link too, this only waits for
+ * them. */
+static void manager_done(Manager *manager) {
+        CrateChild *next;
+
+        link_done(&manager->link);
+        for (CrateChild *crate = manager->crates; crate; crate = next) {
+                next = crate->next;
+                (void) kill(crate->pid, SIGKILL);
+                (void) waitpid(crate->pid, NULL, __WALL);
+                (void) crate_child_free(crate);
+        }
+        net_stock_done(&manager->nets);
+        outer_done(&manager->outer);
+}
+
+/* Every signal at its default: what the host ignores must not reach a job. */
+static int reset_signals(int *ret_signal_fd) {
+        struct sigaction action = {.sa_handler = SIG_DFL};
+        sigset_t set;
+
+        for (int i = 1; i < NSIG; i++)
+                (void) sigaction(i, &action, NULL);
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+                return error_origin(negative_errno());
+        *ret_signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return *ret_signal_fd < 0 ? error_origin(negative_errno()) : 0;
+}
+
+/* A terminal's Ctrl-C is the host's to handle; and the limit on processes of this one caps all
+ * crates together. */
+static void detach(void) {
+        struct rlimit limit;
+
+        (void) setsid();
+        (void) umask(0);
+        if (getrlimit(RLIMIT_NPROC, &limit) == 0) {
+                limit.rlim_cur = limit.rlim_max;
+                (void) setrlimit(RLIMIT_NPROC, &limit);
+        }
+}
+
+static bool link_is_ours(int fd) {
+        int domain = 0, type = 0;
+        socklen_t size = sizeof(int);
+
+        return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
+               getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET &&
+               fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+int main(void) {
+        static Manager manager = {
+                .link = {.fd = LAUNCHER_LINK_FD,
+                         .name = "host",
+                         .permits = manager_permits,
+                         .n_permits = ELEMENTSOF(manager_permits),
+                         .state = LAUNCHER_STATE_SETUP},
+                .outer = {.host_mnt_fd = -EBADF, .tree_mnt_fd = -EBADF},
+        };
+        int r;
+
+        if (!link_is_ours(LAUNCHER_LINK_FD)) {
+                fputs("agentcrate-launcher: this program is started by agentcrated or "
+                      "agentcrate-run, which hand it a "
+                      "socket as file descriptor 3; run agentcrate-run instead\n",
+                      stderr);
+                return EXIT_FAILURE;
+        }
+        detach();
+        if (reset_signals(&manager.signal_fd) < 0)
+                return EXIT_FAILURE;
+
+        manager.link.userdata = &manager;
+        manager.landlock_abi = landlock_abi();
+        r = manager_loop(&manager);
+        manager_done(&manager);
+        return r == -ESHUTDOWN ? EXIT_SUCCESS : EXIT_FAILURE;
+}

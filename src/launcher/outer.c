@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "launcher/outer.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "launcher/tree.h"
+
+static int write_file_at(int directory_fd, const char *name, const char *text) {
+        _cleanup_(fd_closep) int fd = -EBADF;
+        size_t n = strlen(text);
+
+        fd = openat(directory_fd, name, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+                return negative_errno();
+        return write(fd, text, n) == (ssize_t) n ? 0 : negative_errno();
+}
+
+int idmap_write(pid_t pid, uint32_t inside_uid, uint32_t outside_uid, uint32_t inside_gid,
+                uint32_t outside_gid, ProtoFailure *ret_failure) {
+        _cleanup_(fd_closep) int directory_fd = -EBADF;
+        char path[32], map[64];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d", pid);
+        directory_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (directory_fd < 0)
+                return failure_here(ret_failure, "id-map", path);
+
+        r = write_file_at(directory_fd, "setgroups", "deny");
+        if (r < 0)
+                return failure_set(ret_failure, -r, "setgroups", path);
+        (void) snprintf(map, sizeof(map), "%u %u 1", inside_uid, outside_uid);
+        r = write_file_at(directory_fd, "uid_map", map);
+        if (r < 0)
+                return failure_set(ret_failure, -r, "uid_map", map);
+        (void) snprintf(map, sizeof(map), "%u %u 1", inside_gid, outside_gid);
+        r = write_file_at(directory_fd, "gid_map", map);
+        if (r < 0)
+                return failure_set(ret_failure, -r, "gid_map", map);
+        return 0;
+}
+
+int idmap_userns(uint32_t inside_uid, uint32_t outside_uid, uint32_t inside_gid,
+                 uint32_t outside_gid, ProtoFailure *ret_failure) {
+        struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = 0};
+        char path[48];
+        pid_t pid;
+        int fd, r;
+
+        /* exit_signal 0: the launcher's SIGCHLD stays for crates. */
+        pid = (pid_t) syscall(SYS_clone3, &args, sizeof(args));
+        if (pid < 0)
+                return failure_here(ret_failure, "id-map-namespace", "");
+        if (pid == 0)
+                for (;;)
+                        (void) pause();
+
+        fd = r = idmap_write(pid, inside_uid, outside_uid, inside_gid, outside_gid, ret_failure);
+        if (r == 0) {
+                (void) snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+                fd = open(path, O_RDONLY | O_CLOEXEC);
+                if (fd < 0)
+                        fd = failure_here(ret_failure, "id-map-namespace", path);
+        }
+
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, __WALL);
+        return fd;
+}
+
+/* User mode: a user namespace with the caller's own ids, in which the launcher may mount and make
+ * namespaces. */
+static int enter_user_namespace(ProtoFailure *ret_failure) {
+        uint32_t uid = geteuid(), gid = getegid();
+        int r;
+
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+                return failure_here(ret_failure, "user-namespace", "");
+        r = idmap_write(getpid(), uid, uid, gid, gid, ret_failure);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+static int enter_root_mode(ProtoFailure *ret_failure) {
+        if (setgroups(0, NULL) < 0)
+                return failure_here(ret_failure, "drop-groups", "");
+        if (unshare(CLONE_NEWNS) < 0)
+                return failure_here(ret_failure, "mount-namespace", "");
+        return 0;
+}
+
+static int open_mount_namespace(ProtoFailure *ret_failure) {
+        int fd;
+
+        fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? failure_here(ret_failure, "mount-namespace", "/proc/self/ns/mnt") : fd;
+}
+
+int outer_enter(Outer *outer, uint32_t mode, PlanReader *tree, ProtoFailure *ret_failure) {
+        int r;
+
+        outer->mode = mode;
+        r = mode == LAUNCHER_MODE_USER ? enter_user_namespace(ret_failure)
+                                       : enter_root_mode(ret_failure);
+        if (r < 0)
+                return error_trace(r);
+
+        /* Slave: what the host mounts later is seen, what it unmounts is not pinned, and nothing
+         * goes back to it. */
+        if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+                return failure_here(ret_failure, "mount-slave", "/");
+        outer->host_mnt_fd = open_mount_namespace(ret_failure);
+        if (outer->host_mnt_fd < 0)
+                return outer->host_mnt_fd;
+
+        if (unshare(CLONE_NEWNS) < 0)
+                return failure_here(ret_failure, "mount-namespace", "");
+        if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                return failure_here(ret_failure, "mount-private", "/");
+        r = tree_build(tree, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        outer->tree_mnt_fd = open_mount_namespace(ret_failure);
+        return outer->tree_mnt_fd < 0 ? outer->tree_mnt_fd : 0;
+}
+
+static int outer_to(int fd, ProtoFailure *ret_failure) {
+        if (setns(fd, CLONE_NEWNS) < 0)
+                return failure_here(ret_failure, "enter-mount-namespace", "");
+        return 0;
+}
+
+int outer_to_host(const Outer *outer, ProtoFailure *ret_failure) {
+        return outer_to(outer->host_mnt_fd, ret_failure);
+}
+
+int outer_to_tree(const Outer *outer, ProtoFailure *ret_failure) {
+        return outer_to(outer->tree_mnt_fd, ret_failure);
+}
+
+void outer_done(Outer *outer) {
+        outer->host_mnt_fd = fd_close(outer->host_mnt_fd);
+        outer->tree_mnt_fd = fd_close(outer->tree_mnt_fd);
+}

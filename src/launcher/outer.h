@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The launcher's own namespaces: the outer user namespace (user mode only), MH, the mount namespace
+ * that shows the host, and M0, the one that shows the template's tree and in which the launcher
+ * lives.
+ */
+
+#include "launcher/failure.h"
+#include "plan/plan.h"
+
+typedef struct Outer {
+        uint32_t mode; /* LAUNCHER_MODE_X */
+        int host_mnt_fd, tree_mnt_fd;
+} Outer;
+
+#define OUTER_NULL ((Outer){.host_mnt_fd = -EBADF, .tree_mnt_fd = -EBADF})
+
+/* Makes all of it; afterwards "/" is the template's tree. */
+int outer_enter(Outer *outer, uint32_t mode, PlanReader *tree, ProtoFailure *ret_failure);
+/* Enters MH: host paths are opened only here. */
+int outer_to_host(const Outer *outer, ProtoFailure *ret_failure);
+/* Back to M0. */
+int outer_to_tree(const Outer *outer, ProtoFailure *ret_failure);
+void outer_done(Outer *outer);
+
+/* Writes setgroups, uid_map and gid_map of a process: inside to outside, one id each. */
+int idmap_write(pid_t pid, uint32_t inside_uid, uint32_t outside_uid, uint32_t inside_gid,
+                uint32_t outside_gid, ProtoFailure *ret_failure);
+/* A user namespace with only that map, for an id-mapped mount. Returns its fd. */
+int idmap_userns(uint32_t inside_uid, uint32_t outside_uid, uint32_t inside_gid,
+                 uint32_t outside_gid, ProtoFailure *ret_failure);

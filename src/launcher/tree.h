@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "launcher/failure.h"
+#include "plan/plan.h"
+
+/*
+ * Carries out the tree stage: builds the template's read-only tree in the present mount namespace,
+ * makes it the root and lets go of everything else. The caller sits in a mount namespace of its own
+ * that still shows the host.
+ */
+int tree_build(PlanReader *plan, ProtoFailure *ret_failure);
+
+/* Attaches something empty that nobody may open onto the path: a file or a directory. For the tree
+ * and the late stage. */
+int tree_hide(int root_fd, const PlanOp *op);
