@@ -9,15 +9,8 @@
  */
 
 #include "basic/diag.h"
+#include "policy/config.h"
 #include "policy/template.h"
-
-typedef struct Config {
-        char *file;                         /* NULL: built-in defaults */
-        uint64_t message_max;               /* bytes of one MCP message, default 16 MiB */
-        uint64_t idle_usec;                 /* idle exit when socket-activated, default 60 s */
-        size_t crates_max;                  /* instance.crates, default 64 */
-        uint64_t subuid_base, subuid_count; /* default 1879048192, 65536 */
-} Config;
 
 typedef struct Policy {
         Config config;

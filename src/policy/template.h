@@ -46,6 +46,11 @@ enum {
         TEMPLATE_E_INVALID, /* diags tell */
 };
 
+/* 1 to 32 of a-z, 0-9 and -. */
+bool template_name_is_valid(const char *name);
+/* Adds the keys that a template may have, those of nested objects as "pool.min". */
+int template_key_names(StrV *names);
+
 /* Parses one file's text. name is the file name without ".json". The fuzz target's entry. */
 int template_parse(const char *name, const char *file, const char *text, size_t size,
                    DiagList *diags, Template **ret_template);

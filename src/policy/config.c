@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "policy/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "basic/time-util.h"
+#include "policy/reader.h"
+
+#define MESSAGE_MAX_DEFAULT (16ULL << 20)
+#define MESSAGE_MAX_MIN (64ULL << 10)
+#define MESSAGE_MAX_MAX (1ULL << 30)
+#define CRATES_MAX_DEFAULT 64U
+#define CRATES_MAX_MAX 65536U
+#define SUBUID_BASE_DEFAULT 1879048192U
+#define SUBUID_COUNT_DEFAULT 65536U
+/* Below lie the uids of people, services and nobody; a crate must never share one. */
+#define SUBUID_BASE_MIN 65536U
+/* (uid_t) -1 means "no change" to the kernel. */
+#define SUBUID_LAST_MAX (UINT32_MAX - 1)
+
+#define NOT_BUILT "not built yet: remove it"
+
+void config_init(Config *config) {
+        *config = (Config){
+                .message_max = MESSAGE_MAX_DEFAULT,
+                .idle_usec = 60 * USEC_PER_SEC,
+                .crates_max = CRATES_MAX_DEFAULT,
+                .subuid_base = SUBUID_BASE_DEFAULT,
+                .subuid_count = SUBUID_COUNT_DEFAULT,
+        };
+}
+
+void config_done(Config *config) {
+        free(config->file);
+        *config = (Config){};
+}
+
+/* --- what is used --- */
+
+static int read_message_max(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        return reader_size(reader, node, MESSAGE_MAX_MIN, MESSAGE_MAX_MAX, &c->message_max);
+}
+
+static int read_idle_exit(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        return reader_time(reader, node, &c->idle_usec);
+}
+
+static int read_crates(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+        uint64_t value = c->crates_max;
+        int r;
+
+        r = reader_count(reader, node, 1, CRATES_MAX_MAX, &value);
+        c->crates_max = (size_t) value;
+        return error_trace(r);
+}
+
+static int read_subuid_range(const Reader *reader, const JsonNode *node, void *target) {
+        size_t before = reader_n_faults(reader->diags);
+        uint64_t base = 0, count = 0;
+        Config *c = target;
+        int r;
+
+        if (node->type != JSON_NODE_ARRAY || node->n_children != 2)
+                return reader_fault_value(reader, node, "is no range; give [FIRST, COUNT]");
+
+        r = reader_count(reader, node->first, SUBUID_BASE_MIN, SUBUID_LAST_MAX, &base);
+        if (r == 0)
+                r = reader_count(reader, node->first->next, 1, SUBUID_LAST_MAX, &count);
+        if (r < 0 || reader_n_faults(reader->diags) > before)
+                return error_trace(r);
+
+        if (base + count - 1 > SUBUID_LAST_MAX)
+                return reader_fault_value(reader, node, "ends above 4294967294, the last user id");
+        c->subuid_base = base;
+        c->subuid_count = count;
+        return 0;
+}
+
+/* --- what is not built yet --- */
+
+static int read_null_string(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        if (node->type != JSON_NODE_STRING)
+                return reader_fault_value(reader, node, "is neither a string nor null");
+        return reader_fault(reader, node, NOT_BUILT);
+}
+
+static int read_null_size(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        size_t before = reader_n_faults(reader->diags);
+        uint64_t value;
+        int r;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        r = reader_size(reader, node, 1, INT64_MAX, &value);
+        if (r < 0 || reader_n_faults(reader->diags) > before)
+                return error_trace(r);
+        return reader_fault(reader, node, NOT_BUILT);
+}
+
+static int read_null_count(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        size_t before = reader_n_faults(reader->diags);
+        uint64_t value;
+        int r;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        r = reader_count(reader, node, 1, UINT32_MAX, &value);
+        if (r < 0 || reader_n_faults(reader->diags) > before)
+                return error_trace(r);
+        return reader_fault(reader, node, NOT_BUILT);
+}
+
+static int read_empty_array(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        if (node->type != JSON_NODE_ARRAY)
+                return reader_fault_value(reader, node, "is no array ([…])");
+        return node->n_children > 0 ? reader_fault(reader, node, NOT_BUILT) : 0;
+}
+
+static int read_false(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        bool value;
+
+        if (json_node_bool(node, &value) != 0)
+                return reader_fault_value(reader, node, "is neither true nor false");
+        return value ? reader_fault(reader, node, NOT_BUILT) : 0;
+}
+
+/* The first word is what happens anyway. */
+static int read_first_choice(const Reader *reader, const JsonNode *node, const char *const *words) {
+        size_t index = 0;
+        int r;
+
+        r = reader_choice(reader, node, words, &index);
+        if (r < 0)
+                return error_trace(r);
+        return index > 0 ? reader_fault(reader, node, NOT_BUILT) : 0;
+}
+
+static int read_enforce(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        static const char *const words[] = {"sampled", "strict", NULL};
+
+        return read_first_choice(reader, node, words);
+}
+
+static int read_refuse(const Reader *reader, const JsonNode *node, _unused_ void *target) {
+        static const char *const words[] = {"refuse", NULL};
+
+        return read_first_choice(reader, node, words);
+}
+
+static const ReaderKey listen_keys[] = {
+        {.name = "http", .read = read_null_string},
+        {.name = "metrics", .read = read_null_string},
+        {},
+};
+
+static const ReaderKey instance_keys[] = {
+        {.name = "memory", .read = read_null_size},
+        {.name = "pids", .read = read_null_count},
+        {.name = "crates", .read = read_crates},
+        {.name = "on_excess", .read = read_refuse},
+        {},
+};
+
+static const ReaderKey egress_keys[] = {
+        {.name = "deny", .read = read_empty_array},
+        {},
+};
+
+static const ReaderKey audit_keys[] = {
+        {.name = "path", .read = read_null_string},
+        {.name = "on_failure", .read = read_refuse},
+        {.name = "payloads", .read = read_false},
+        {},
+};
+
+static const ReaderKey telemetry_keys[] = {
+        {.name = "otlp", .read = read_null_string},
+        {},
+};
+
+static const ReaderKey config_keys[] = {
+        {.name = "listen", .keys = listen_keys},
+        {.name = "enforce", .read = read_enforce},
+        {.name = "instance", .keys = instance_keys},
+        {.name = "egress", .keys = egress_keys},
+        {.name = "subuid_range", .read = read_subuid_range},
+        {.name = "audit", .keys = audit_keys},
+        {.name = "telemetry", .keys = telemetry_keys},
+        {.name = "message_max", .read = read_message_max},
+        {.name = "idle_exit", .read = read_idle_exit},
+        {},
+};
+
+int config_key_names(StrV *names) {
+        return reader_key_names(config_keys, names);
+}
+
+/* Each crate that lives holds one id of the range. */
+static int check_whole(const Reader *reader, const JsonNode *root, const Config *c) {
+        const JsonNode *node;
+
+        if (c->crates_max <= c->subuid_count)
+                return 0;
+        node = json_node_member(reader->doc, root, "subuid_range");
+        return reader_fault(reader, node ?: root,
+                            "%llu ids are fewer than instance.crates (%zu), and each crate needs "
+                            "one",
+                            (unsigned long long) c->subuid_count, c->crates_max);
+}
+
+int config_parse(const char *file, const char *text, size_t size, DiagList *diags, Config *config) {
+        _cleanup_(config_done) Config c = {};
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        size_t before = reader_n_faults(diags);
+        JsonError error;
+        Reader reader;
+        int r;
+
+        r = json_scan(text, size, &doc, &error);
+        if (r == JSON_SCAN_E_SYNTAX)
+                r = diag_add(diags, file, error.line, error.column, NULL, "%s", error.text);
+        if (r < 0)
+                return error_trace(r);
+        if (!doc)
+                return CONFIG_E_INVALID;
+
+        config_init(&c);
+        c.file = strdup(file);
+        if (!c.file)
+                return error_origin(-ENOMEM);
+
+        reader = (Reader){.file = file, .doc = doc, .diags = diags};
+        r = reader_object(&reader, json_doc_root(doc), config_keys, &c);
+        if (r == 0 && reader_n_faults(diags) == before)
+                r = check_whole(&reader, json_doc_root(doc), &c);
+        if (r < 0)
+                return error_trace(r);
+        if (reader_n_faults(diags) > before)
+                return CONFIG_E_INVALID;
+
+        config_done(config);
+        *config = c;
+        c = (Config){};
+        return 0;
+}

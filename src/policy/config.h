@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The broker's own configuration, agentcrated.json. Keys whose feature is not built yet are known
+ * and their type is checked, but they may only ask for what happens anyway.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basic/diag.h"
+#include "basic/string-util.h"
+
+typedef struct Config {
+        char *file;                         /* NULL: built-in defaults */
+        uint64_t message_max;               /* bytes of one MCP message, default 16 MiB */
+        uint64_t idle_usec;                 /* idle exit when socket-activated, default 60 s */
+        size_t crates_max;                  /* instance.crates, default 64 */
+        uint64_t subuid_base, subuid_count; /* default 1879048192, 65536 */
+} Config;
+
+enum {
+        _CONFIG_E_SUCCESS,
+        CONFIG_E_INVALID, /* diags tell */
+};
+
+void config_init(Config *config);
+void config_done(Config *config);
+/* Adds the keys, those of nested objects as "instance.crates". */
+int config_key_names(StrV *names);
+/* Parses the file's text into an initialised config, which is unchanged unless this returns 0. */
+int config_parse(const char *file, const char *text, size_t size, DiagList *diags, Config *config);

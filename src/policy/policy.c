@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "policy/reader.h"
+#include "policy/source.h"
+
+Policy *policy_free(Policy *policy) {
+        if (!policy)
+                return NULL;
+
+        config_done(&policy->config);
+        for (size_t i = 0; i < policy->n_templates; i++)
+                (void) template_free(policy->templates[i]);
+        free(policy->templates);
+        free(policy);
+        return NULL;
+}
+
+/* --- folders --- */
+
+int policy_default_dirs(StrV *ret_dirs) {
+        _cleanup_(strv_done) StrV dirs = STRV_NULL;
+        const char *data = secure_getenv("AGENTCRATE_DATA_DIR");
+        const char *config = secure_getenv("XDG_CONFIG_HOME");
+        const char *home = secure_getenv("HOME");
+        int r;
+
+        r = strv_append(&dirs, string_empty(data) ? DATADIR : data);
+        if (r == 0)
+                r = strv_append(&dirs, SYSCONFDIR);
+        /* What is not absolute is to be ignored, says the XDG specification. */
+        if (r == 0 && geteuid() != 0) {
+                if (config && config[0] == '/')
+                        r = strv_appendf(&dirs, "%s/agentcrate", config);
+                else if (home && home[0] == '/')
+                        r = strv_appendf(&dirs, "%s/.config/agentcrate", home);
+        }
+        if (r < 0)
+                return error_trace(r);
+
+        *ret_dirs = dirs;
+        dirs = STRV_NULL;
+        return 0;
+}
+
+/* The text of the file of that name in the folder of highest precedence that has one. */
+static int read_newest(const StrV *dirs, const char *name, DiagList *diags, char **ret_file,
+                       char **ret_text, size_t *ret_size) {
+        for (size_t i = dirs->n_items; i > 0; i--) {
+                _cleanup_(freep) char *file = NULL;
+                int r;
+
+                if (asprintf(&file, "%s/%s", dirs->items[i - 1], name) < 0) {
+                        file = NULL;
+                        return error_origin(-ENOMEM);
+                }
+                r = source_read(file, diags, ret_text, ret_size);
+                if (r == SOURCE_E_MISSING)
+                        continue;
+                if (r == 0)
+                        *ret_file = TAKE_PTR(file);
+                return r;
+        }
+        return SOURCE_E_MISSING;
+}
+
+/* *ret_template stays NULL if the file has faults, or if there is none. */
+static int load_template(const StrV *dirs, const char *name, DiagList *diags,
+                         Template **ret_template) {
+        _cleanup_(freep) char *file = NULL, *text = NULL, *entry = NULL;
+        size_t size;
+        int r;
+
+        if (asprintf(&entry, "templates.d/%s.json", name) < 0) {
+                entry = NULL;
+                return error_origin(-ENOMEM);
+        }
+        r = read_newest(dirs, entry, diags, &file, &text, &size);
+        if (r == 0)
+                r = template_parse(name, file, text, size, diags, ret_template);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* The names of all folders' templates, sorted, each once. */
+static int list_templates(const StrV *dirs, DiagList *diags, StrV *ret_names) {
+        _cleanup_(strv_done) StrV all = STRV_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < dirs->n_items; i++) {
+                r = source_list_templates(dirs->items[i], diags, &all);
+                if (r < 0)
+                        return error_trace(r);
+        }
+
+        if (all.n_items > 0)
+                qsort(all.items, all.n_items, sizeof(char *), compare_names);
+        for (size_t i = 0; i < all.n_items && r >= 0; i++)
+                if (i == 0 || !string_equal(all.items[i], all.items[i - 1]))
+                        r = strv_append(ret_names, all.items[i]);
+        return error_trace(r);
+}
+
+/* --- the whole policy --- */
+
+static int load_config(const StrV *dirs, DiagList *diags, Config *config) {
+        _cleanup_(freep) char *file = NULL, *text = NULL;
+        size_t size;
+        int r;
+
+        r = read_newest(dirs, "agentcrated.json", diags, &file, &text, &size);
+        if (r == 0)
+                r = config_parse(file, text, size, diags, config);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+static int load_templates(const StrV *dirs, DiagList *diags, Policy *policy) {
+        _cleanup_(strv_done) StrV names = STRV_NULL;
+        int r;
+
+        r = list_templates(dirs, diags, &names);
+        if (r < 0)
+                return error_trace(r);
+
+        policy->templates = calloc(names.n_items + 1, sizeof(Template *));
+        if (!policy->templates)
+                return error_origin(-ENOMEM);
+
+        for (size_t i = 0; i < names.n_items; i++) {
+                Template *template = NULL;
+
+                r = load_template(dirs, names.items[i], diags, &template);
+                if (r < 0)
+                        return error_trace(r);
+                if (template)
+                        policy->templates[policy->n_templates++] = template;
+        }
+        return 0;
+}
+
+int policy_load(const StrV *dirs, DiagList *diags, Policy **ret_policy) {
+        _cleanup_(policy_freep) Policy *policy = NULL;
+        size_t before = reader_n_faults(diags);
+        int r;
+
+        policy = calloc(1, sizeof(Policy));
+        if (!policy)
+                return error_origin(-ENOMEM);
+        config_init(&policy->config);
+
+        r = load_config(dirs, diags, &policy->config);
+        if (r == 0)
+                r = load_templates(dirs, diags, policy);
+        if (r < 0)
+                return error_trace(r);
+        if (reader_n_faults(diags) > before)
+                return POLICY_E_INVALID;
+
+        *ret_policy = TAKE_PTR(policy);
+        return 0;
+}
+
+const Template *policy_find_template(const Policy *policy, const char *name) {
+        for (size_t i = 0; i < policy->n_templates; i++)
+                if (string_equal(policy->templates[i]->name, name))
+                        return policy->templates[i];
+        return NULL;
+}
+
+/* --- one template --- */
+
+static int fault_no_template(const StrV *dirs, const char *name, DiagList *diags) {
+        _cleanup_(freep) char *quoted = diag_quote(name);
+        _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
+        _cleanup_(diag_list_done) DiagList ignored = DIAG_LIST_NULL;
+        _cleanup_(strv_done) StrV names = STRV_NULL;
+        int r;
+
+        if (!quoted)
+                return error_origin(-ENOMEM);
+        r = list_templates(dirs, &ignored, &names);
+        for (size_t i = 0; i < names.n_items && r == 0; i++)
+                r = strbuf_appendf(&known, "%s%s", i == 0 ? "; there are " : ", ", names.items[i]);
+        if (r == 0)
+                r = diag_add(diags, "templates.d", 0, 0, NULL, "no template is named %s%s", quoted,
+                             known.data ?: ", and there is no other");
+        return error_trace(r);
+}
+
+int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
+                         Template **ret_template) {
+        size_t before = reader_n_faults(diags);
+        Template *template = NULL;
+        int r = 0;
+
+        if (template_name_is_valid(name))
+                r = load_template(dirs, name, diags, &template);
+        if (r == 0 && !template && reader_n_faults(diags) == before)
+                r = fault_no_template(dirs, name, diags);
+        if (r < 0)
+                return error_trace(r);
+        if (!template)
+                return POLICY_E_INVALID;
+
+        *ret_template = template;
+        return 0;
+}
