@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "mcp/tools.h"
+
+#include <inttypes.h>
+
+#include "basic/error.h"
+#include "basic/string-util.h"
+#include "mcp/schema.h"
+#include "policy/limits.h"
+
+static const char *const on_hit_choices[] = {"end", "refuse", NULL};
+static const char *const encoding_choices[] = {"utf-8", "base64", NULL};
+static const char *const workspace_mode_choices[] = {"ro", "rw", NULL};
+static const char *const outcome_choices[] = {
+        "exited", "signaled", "limit", "exec_failed", "cancelled", "lost", NULL,
+};
+
+static const SchemaMember workspace_members[] = {
+        {.name = "path",
+         .type = "string",
+         .required = true,
+         .description = "absolute path of a host directory that this connection may use"},
+        {.name = "mode",
+         .type = "string",
+         .choices = workspace_mode_choices,
+         .description = "ro: read-only; rw: changes are made on the host (default)"},
+        {},
+};
+
+static const SchemaMember exec_arguments[] = {
+        {.name = "argv",
+         .type = "array",
+         .items = "string",
+         .description = "program and arguments, run without a shell; give this or command"},
+        {.name = "command",
+         .type = "string",
+         .description = "shell text, run by /bin/sh; give this or argv"},
+        {.name = "stdin",
+         .type = "string",
+         .description = "what the command reads from standard input; default: nothing"},
+        {.name = "stdin_encoding",
+         .type = "string",
+         .choices = encoding_choices,
+         .description = "how stdin is written; default: utf-8"},
+        {.name = "cwd",
+         .type = "string",
+         .description = "absolute working directory inside; default: /workspace"},
+        {.name = "env",
+         .type = "object",
+         .values = "string",
+         .description = "environment variables to set"},
+        {.name = "timeout_ms",
+         .type = "integer",
+         .description = "ends the job after so many milliseconds; default: 120000"},
+        {.name = "capture",
+         .type = "integer",
+         .description = "bytes of each output stream to give back, first half and last half; "
+                        "default: 262144, at most 8388608"},
+        {.name = "on_hit",
+         .type = "string",
+         .choices = on_hit_choices,
+         .description = "what happens when a limit of pids, disk or inodes is met: end the job "
+                        "(default), or refuse the operation and go on"},
+        {.name = "template",
+         .type = "string",
+         .description = "name of the template that says what the sandbox contains; default: host"},
+        {.name = "workspace",
+         .type = "object",
+         .members = workspace_members,
+         .description = "host directory to show at /workspace; default: the connection's, else "
+                        "an empty private one"},
+        {},
+};
+
+static const SchemaMember error_members[] = {
+        {.name = "step", .type = "string?"},   {.name = "errno", .type = "string?"},
+        {.name = "path", .type = "string?"},   {.name = "text", .type = "string?"},
+        {.name = "remedy", .type = "string?"}, {},
+};
+
+static const SchemaMember limit_members[] = {
+        {.name = "name", .type = "string", .required = true},
+        {.name = "max", .type = "number?"},
+        {.name = "observed", .type = "number?"},
+        {.name = "level", .type = "string"},
+        {.name = "enforced_by", .type = "string?"},
+        {},
+};
+
+static const SchemaMember limits_members[] = {
+        {.name = "name", .type = "string", .required = true},
+        {.name = "max", .type = "number?"},
+        {.name = "peak", .type = "number?"},
+        {.name = "hits", .type = "integer?"},
+        {.name = "enforced_by", .type = "string?"},
+        {},
+};
+
+static const SchemaMember denied_members[] = {
+        {.name = "kind", .type = "string", .required = true},
+        {.name = "what", .type = "string"},
+        {.name = "rule", .type = "string"},
+        {.name = "count", .type = "integer"},
+        {},
+};
+
+static const SchemaMember usage_members[] = {
+        {.name = "wall_ms", .type = "number"},
+        {.name = "cpu_ms", .type = "number"},
+        {.name = "memory_peak_bytes", .type = "integer?"},
+        {.name = "pids_peak", .type = "integer?"},
+        {.name = "io_read_bytes", .type = "integer?"},
+        {.name = "io_write_bytes", .type = "integer?"},
+        {},
+};
+
+static const SchemaMember evidence_members[] = {
+        {.name = "ms", .type = "number"},
+        {.name = "kind", .type = "string"},
+        {.name = "text", .type = "string"},
+        {},
+};
+
+static const SchemaMember exec_record[] = {
+        {.name = "job", .type = "string", .required = true, .description = "id of this run"},
+        {.name = "sandbox", .type = "string?"},
+        {.name = "tenant", .type = "string"},
+        {.name = "template", .type = "string?"},
+        {.name = "outcome",
+         .type = "string",
+         .choices = outcome_choices,
+         .required = true,
+         .description = "how the job ended"},
+        {.name = "exit_code", .type = "integer?", .required = true},
+        {.name = "signal", .type = "string?", .required = true},
+        {.name = "error",
+         .type = "object?",
+         .members = error_members,
+         .open = true,
+         .description = "why the command could not be run"},
+        {.name = "limit",
+         .type = "object?",
+         .members = limit_members,
+         .open = true,
+         .description = "the limit that ended the job"},
+        {.name = "limits",
+         .type = "array",
+         .members = limits_members,
+         .open = true,
+         .description = "the limits in force and how near they were"},
+        {.name = "stdout", .type = "string", .required = true},
+        {.name = "stdout_bytes", .type = "integer", .description = "all that was written"},
+        {.name = "stdout_truncated", .type = "boolean"},
+        {.name = "stdout_encoding", .type = "string", .choices = encoding_choices},
+        {.name = "stderr", .type = "string", .required = true},
+        {.name = "stderr_bytes", .type = "integer"},
+        {.name = "stderr_truncated", .type = "boolean"},
+        {.name = "stderr_encoding", .type = "string", .choices = encoding_choices},
+        {.name = "denied", .type = "array", .members = denied_members, .open = true},
+        {.name = "usage", .type = "object", .members = usage_members, .open = true},
+        {.name = "evidence", .type = "array", .members = evidence_members, .open = true},
+        {.name = "plan_digest", .type = "string?"},
+        {},
+};
+
+Tools *tools_free(Tools *tools) {
+        if (!tools)
+                return NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(tools->json); i++)
+                free(tools->json[i]);
+        free(tools);
+        return NULL;
+}
+
+bool tools_have(const char *name) {
+        return string_equal(name, TOOL_SANDBOX_EXEC);
+}
+
+static json_t *limit_schema(LimitName name) {
+        switch (limit_unit(name)) {
+        case LIMIT_UNIT_BYTES:
+                return schema_value(&(SchemaMember){
+                        .type = "integer,string",
+                        .description = "bytes; a string may have one of the suffixes K, M, G"});
+        case LIMIT_UNIT_USEC:
+                return schema_value(&(SchemaMember){
+                        .type = "integer,string",
+                        .description =
+                                "milliseconds; a string may have one of the suffixes ms, s, m, h"});
+        case LIMIT_UNIT_MILLI:
+                return schema_value(&(SchemaMember){.type = "number"});
+        default:
+                return schema_value(&(SchemaMember){.type = "integer", .description = "count"});
+        }
+}
+
+/* Only what is enforced is offered. */
+static json_t *limits_schema(void) {
+        static const SchemaMember none[] = {{}};
+        json_t *schema;
+
+        schema = schema_object(none, false);
+        if (!schema ||
+            json_object_set_new(schema, "description",
+                                json_string("limits of this job; see also timeout_ms")) < 0)
+                goto fail;
+
+        for (LimitName name = 0; name < _LIMIT_MAX; name++)
+                if (limit_supported(name) &&
+                    schema_add(schema, limit_to_string(name), limit_schema(name)) < 0)
+                        goto fail;
+        return schema;
+
+fail:
+        json_decref(schema);
+        return NULL;
+}
+
+static json_t *exec_input_schema(void) {
+        json_t *schema;
+
+        schema = schema_object(exec_arguments, false);
+        if (schema && schema_add(schema, "limits", limits_schema()) < 0) {
+                json_decref(schema);
+                return NULL;
+        }
+        return schema;
+}
+
+static json_t *exec_tool(McpRevision revision) {
+        json_t *tool;
+
+        tool = json_pack(
+                "{s:s, s:s, s:o}", "name", TOOL_SANDBOX_EXEC, "description",
+                "Runs one command in a fresh Linux sandbox that is made for this call and "
+                "destroyed after it. Inside there are the system's programs (read-only), a "
+                "private home and /tmp, and /workspace as working directory; there is no "
+                "network and nothing of the user's home or environment. Give either argv or "
+                "command. The result has standard output and error, the exit status, the limit "
+                "that was met if any, and what was used.",
+                "inputSchema", exec_input_schema());
+        if (!tool)
+                return NULL;
+
+        if (mcp_revision_has_structured(revision) &&
+            (json_object_set_new(tool, "title", json_string("Run a command in a sandbox")) < 0 ||
+             json_object_set_new(tool, "outputSchema", schema_object(exec_record, true)) < 0))
+                goto fail;
+
+        if (mcp_revision_has_annotations(revision) &&
+            json_object_set_new(tool, "annotations",
+                                json_pack("{s:s, s:b, s:b, s:b, s:b}", "title",
+                                          "Run a command in a sandbox", "readOnlyHint", 0,
+                                          "destructiveHint", 1, "idempotentHint", 0,
+                                          "openWorldHint", 0)) < 0)
+                goto fail;
+        return tool;
+
+fail:
+        json_decref(tool);
+        return NULL;
+}
+
+int tools_new(Tools **ret_tools) {
+        _cleanup_(tools_freep) Tools *tools = NULL;
+
+        tools = calloc(1, sizeof(Tools));
+        if (!tools)
+                return error_origin(-ENOMEM);
+
+        for (McpRevision revision = 0; revision < _MCP_REVISION_MAX; revision++) {
+                json_t *list;
+
+                list = json_pack("[o]", exec_tool(revision));
+                tools->json[revision] = json_dumps(list, JSON_COMPACT);
+                json_decref(list);
+                if (!tools->json[revision])
+                        return error_origin(-ENOMEM);
+        }
+
+        *ret_tools = TAKE_PTR(tools);
+        return 0;
+}

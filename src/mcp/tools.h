@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The built-in tools as their clients see them: name, description, schemas, hints. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "basic/macros.h"
+#include "mcp/revision.h"
+
+#define TOOL_SANDBOX_EXEC "sandbox_exec"
+
+/* The JSON array of tools, one text for each revision, made once: listing is deterministic. */
+typedef struct Tools {
+        char *json[_MCP_REVISION_MAX];
+} Tools;
+
+Tools *tools_free(Tools *tools);
+DEFINE_CLEANUP(Tools, tools_free);
+int tools_new(Tools **ret_tools);
+
+bool tools_have(const char *name);
