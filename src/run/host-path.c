@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/host-path.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "basic/diag.h"
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "basic/string-util.h"
+#include "plan/plan.h"
+#include "run/report.h"
+
+static int path_failure(const char *option, const char *path, int error, const char *remedy) {
+        _cleanup_(freep) char *quoted = diag_quote(path);
+
+        return report_failure("%s %s: %s (%s); %s", option, quoted ?: "", strerror(error),
+                              strerrorname_np(error) ?: "?", remedy);
+}
+
+static const char *open_remedy(int error) {
+        switch (error) {
+        case ENOENT:
+                return "make it first, or give another path";
+        case EACCES:
+                return "give a path that you may read";
+        case ELOOP:
+                return "its links lead in a circle; give the file itself";
+        case ENOTDIR:
+                return "give a folder";
+        case ENAMETOOLONG:
+                return "give a shorter path";
+        default:
+                return "give another path";
+        }
+}
+
+/* The path of what the fd stands for, as the kernel knows it, and only if that path still leads
+ * there. */
+static int fd_get_path(int fd, char **ret_path) {
+        char link[40], path[PATH_MAX];
+        struct stat by_fd, by_path;
+        ssize_t n;
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, path, sizeof(path));
+        if (n < 0)
+                return error_origin(negative_errno());
+        if ((size_t) n >= sizeof(path))
+                return error_origin(-ENAMETOOLONG);
+        path[n] = 0;
+        if (fstat(fd, &by_fd) < 0 || lstat(path, &by_path) < 0)
+                return error_origin(negative_errno());
+        if (by_fd.st_dev != by_path.st_dev || by_fd.st_ino != by_path.st_ino)
+                return error_origin(-ENOENT);
+        *ret_path = strdup(path);
+        return *ret_path ? 0 : error_origin(-ENOMEM);
+}
+
+/* Joins the components of path to the folder base. RUN_E_REPORTED is not among the outcomes: *ret
+ * is left NULL where a ".." stands in the path, for only the kernel knows where that leads. */
+static int path_join(const char *base, const char *path, char **ret) {
+        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
+        int r = path[0] == '/' || string_equal(base, "/") ? 0 : strbuf_append_string(&buf, base);
+
+        for (const char *part = path; r >= 0 && *part; part += strspn(part, "/")) {
+                size_t size = strcspn(part, "/");
+
+                if (size == 2 && memcmp(part, "..", 2) == 0)
+                        return 0;
+                if (size > 0 && !(size == 1 && part[0] == '.'))
+                        r = strbuf_appendf(&buf, "/%.*s", (int) size, part);
+                part += size;
+        }
+        if (r >= 0 && buf.size == 0)
+                r = strbuf_append_byte(&buf, '/');
+        if (r < 0)
+                return error_trace(r);
+        *ret = strbuf_steal(&buf);
+        return *ret ? 0 : error_origin(-ENOMEM);
+}
+
+static int target_from_path(const char *path, const char *source, char **ret_target) {
+        _cleanup_(freep) char *cwd = NULL, *target = NULL;
+        int r;
+
+        cwd = getcwd(NULL, 0);
+        if (!cwd)
+                return error_origin(negative_errno());
+        r = path_join(cwd, path, &target);
+        if (r < 0)
+                return error_trace(r);
+        if (!target)
+                target = strdup(source);
+        if (!target)
+                return error_origin(-ENOMEM);
+        *ret_target = TAKE_PTR(target);
+        return 0;
+}
+
+int host_path_resolve(const char *option, const char *path, bool want_folder, char **ret_source,
+                      char **ret_target) {
+        _cleanup_(freep) char *source = NULL, *target = NULL;
+        _cleanup_(fd_closep) int fd = -EBADF;
+        struct stat st;
+        int r;
+
+        fd = open(path, O_PATH | O_CLOEXEC);
+        if (fd < 0)
+                return path_failure(option, path, errno, open_remedy(errno));
+        if (fstat(fd, &st) < 0)
+                return error_origin(negative_errno());
+        if (want_folder && !S_ISDIR(st.st_mode))
+                return path_failure(option, path, ENOTDIR, open_remedy(ENOTDIR));
+        if (faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK,
+                      AT_EMPTY_PATH | AT_EACCESS) < 0)
+                return path_failure(option, path, errno, open_remedy(errno));
+
+        r = fd_get_path(fd, &source);
+        if (r >= 0 && ret_target)
+                r = target_from_path(path, source, &target);
+        if (r < 0)
+                return path_failure(option, path, -r, open_remedy(-r));
+        if (strlen(source) > PLAN_PATH_MAX || (target && strlen(target) > PLAN_PATH_MAX))
+                return report_failure("%s: the path is %zu bytes long, the limit is %u; give a "
+                                      "shorter one",
+                                      option, size_max(strlen(source), strlen(target ?: "")),
+                                      PLAN_PATH_MAX);
+        if (ret_target && string_equal(target, "/"))
+                return report_failure("%s %s: the root folder as a whole cannot be shown; name "
+                                      "folders below it",
+                                      option, path);
+
+        *ret_source = TAKE_PTR(source);
+        if (ret_target)
+                *ret_target = TAKE_PTR(target);
+        return 0;
+}

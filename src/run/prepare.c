@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/prepare.h"
+
+#include "basic/error.h"
+#include "policy/seccomp.h"
+#include "run/host-path.h"
+#include "run/report.h"
+
+/* What the builder borrows while it looks at the host; owned strings. */
+typedef struct HostPaths {
+        char *workspace;
+        CrateBind *binds;
+        size_t n_binds;
+} HostPaths;
+
+static void host_paths_done(HostPaths *paths) {
+        free(paths->workspace);
+        for (size_t i = 0; i < paths->n_binds; i++) {
+                free((char *) paths->binds[i].from);
+                free((char *) paths->binds[i].to);
+        }
+        free(paths->binds);
+        *paths = (HostPaths){};
+}
+
+static int host_paths_init(HostPaths *paths, const RunOptions *options) {
+        int r;
+
+        if (options->workspace) {
+                r = host_path_resolve("--workspace", options->workspace, true, &paths->workspace,
+                                      NULL);
+                if (r != 0)
+                        return r;
+        }
+        if (options->n_binds == 0)
+                return 0;
+        paths->binds = calloc(options->n_binds, sizeof(*paths->binds));
+        if (!paths->binds)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; i < options->n_binds; i++) {
+                const RunBind *bind = &options->binds[i];
+                char *from, *to;
+
+                r = host_path_resolve(bind->writable ? "--rw" : "--ro", bind->path, false, &from,
+                                      &to);
+                if (r != 0)
+                        return r;
+                paths->binds[paths->n_binds++] =
+                        (CrateBind){.from = from, .to = to, .writable = bind->writable};
+        }
+        return 0;
+}
+
+static void report_diags(const DiagList *diags) {
+        for (size_t i = 0; i < diags->n_items; i++) {
+                _cleanup_(freep) char *line = diag_format(&diags->items[i]);
+
+                report("%s", line ?: "out of memory");
+        }
+        if (diags->n_dropped > 0)
+                report("%zu more faults were found", diags->n_dropped);
+}
+
+static int load_template(const char *name, Template **ret_template) {
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        _cleanup_(strv_done) StrV dirs = STRV_NULL;
+        int r;
+
+        r = policy_default_dirs(&dirs);
+        if (r < 0)
+                return error_trace(r);
+        r = policy_load_template(&dirs, name, &diags, ret_template);
+        if (r == POLICY_E_INVALID) {
+                report_diags(&diags);
+                return RUN_E_REPORTED;
+        }
+        return error_trace(r);
+}
+
+static int check_profile(const char *name) {
+        _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
+        _cleanup_(freep) char *quoted = NULL;
+        const SeccompProfile *profiles;
+        size_t n;
+
+        if (!name || seccomp_profile_find(name))
+                return 0;
+        profiles = seccomp_profiles(&n);
+        for (size_t i = 0; i < n; i++)
+                if (strbuf_appendf(&known, "%s%s", i > 0 ? ", " : "", profiles[i].name) < 0)
+                        return error_origin(-ENOMEM);
+        quoted = diag_quote(name);
+        return report_failure("--profile %s is unknown; known are %s", quoted ?: "",
+                              known.data ?: "none");
+}
+
+/* A person at a shell is no agent: time and output are unlimited unless somebody asks for less.
+ * With
+ * --json the output is kept by us, so that one stays. */
+static void merge_limits(Limits *limits, const Template *template, const RunOptions *options) {
+        limits_init(limits);
+        limits->max[LIMIT_WALL_TIME] = LIMIT_UNLIMITED;
+        if (!options->json)
+                limits->max[LIMIT_OUTPUT] = LIMIT_UNLIMITED;
+        limits_merge(limits, &template->limits);
+        limits_merge(limits, &options->limits);
+}
+
+static int build_plans(RunSetup *setup, const RunOptions *options) {
+        _cleanup_(host_paths_done) HostPaths paths = {};
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        CrateRequest request;
+        int r;
+
+        r = host_paths_init(&paths, options);
+        if (r != 0)
+                return r;
+        request = (CrateRequest){
+                .template = setup->template,
+                .profile = options->profile,
+                .workspace = paths.workspace,
+                .workspace_ro = options->workspace_ro,
+                .binds = paths.binds,
+                .n_binds = paths.n_binds,
+                .limits = &setup->limits,
+        };
+        r = crate_build_plans(&request, &setup->plans, &error);
+        if (r == CRATE_BUILD_E_INVALID)
+                return report_crate_error(&error);
+        return error_trace(r);
+}
+
+static int fill_job(RunSetup *setup, const RunOptions *options) {
+        CrateJob *job = &setup->job;
+        int r;
+
+        job->limits = setup->limits;
+        job->on_hit = options->on_hit_given ? options->on_hit : setup->template->on_hit;
+        job->capture = options->json ? options->capture : 0;
+        job->tty = options->tty;
+        r = strv_copy(&job->argv, &options->argv);
+        if (r >= 0)
+                r = crate_build_env(setup->template, &options->env, &job->env);
+        if (r < 0)
+                return error_trace(r);
+        if (options->cwd) {
+                job->cwd = strdup(options->cwd);
+                if (!job->cwd)
+                        return error_origin(-ENOMEM);
+        }
+        return 0;
+}
+
+int run_setup_init(RunSetup *setup, const RunOptions *options) {
+        _cleanup_(run_setup_done) RunSetup fresh = {};
+        int r;
+
+        config_init(&fresh.config);
+        crate_job_init(&fresh.job);
+        r = load_template(options->template ?: "host", &fresh.template);
+        if (r == 0)
+                r = check_profile(options->profile);
+        if (r != 0)
+                return r;
+        merge_limits(&fresh.limits, fresh.template, options);
+        r = build_plans(&fresh, options);
+        if (r == 0)
+                r = fill_job(&fresh, options);
+        if (r != 0)
+                return r;
+
+        *setup = fresh;
+        fresh = (RunSetup){};
+        return 0;
+}
+
+void run_setup_done(RunSetup *setup) {
+        if (setup->template)
+                setup->template = template_free(setup->template);
+        config_done(&setup->config);
+        crate_plans_done(&setup->plans);
+        crate_job_done(&setup->job);
+}
+
+int run_setup_print(const RunSetup *setup) {
+        int r;
+
+        printf("tree plan (once per template)\n");
+        r = plan_print(setup->plans.tree, stdout);
+        if (r >= 0) {
+                printf("crate plan\n");
+                r = plan_print(setup->plans.crate, stdout);
+        }
+        if (r < 0)
+                return error_trace(r);
+        for (size_t i = 0; i < setup->plans.notes.n_items; i++)
+                printf("note: %s\n", setup->plans.notes.items[i]);
+        printf("digest %s\n", setup->plans.digest);
+        if (fflush(stdout) != 0 || ferror(stdout))
+                return report_failure("cannot write standard output: %s", strerror(errno));
+        return 0;
+}
+
+int report_crate_error(const CrateError *error) {
+        const char *name = error->error > 0 ? strerrorname_np(error->error) : NULL;
+
+        return report_failure("%s%s%s%s%s%s", error->text ?: "the crate could not be made",
+                              name ? " (" : "", name ?: "", name ? ")" : "",
+                              error->remedy ? "; " : "", error->remedy ?: "");
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Bytes between our own standard files and the crate, without ever blocking and without touching
+ * the flags of what we were given: those file descriptions are shared with whoever started us, and
+ * a terminal or pipe that is suddenly non-blocking breaks other programs.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basic/string-util.h"
+
+typedef enum PumpHow {
+        PUMP_PLAIN,  /* a file: reads and writes end by themselves */
+        PUMP_NOWAIT, /* asked each time not to wait; where the kernel cannot, after poll and little
+                      */
+        PUMP_SOCKET, /* the same by MSG_DONTWAIT */
+        PUMP_OWN,    /* a non-blocking description of our own */
+} PumpHow;
+
+enum {
+        _PUMP_E_SUCCESS,
+        PUMP_E_BROKEN, /* nobody reads any more */
+};
+
+/* --- output: callers hand over bytes, what cannot be written at once is kept --- */
+
+typedef struct OutputPump {
+        int fd;
+        int own_fd; /* fd opened anew, if it was */
+        PumpHow how;
+        StrBuf pending;
+} OutputPump;
+
+#define OUTPUT_PUMP_NULL ((OutputPump){.fd = -EBADF, .own_fd = -EBADF})
+
+/* fd is borrowed. */
+void output_pump_init(OutputPump *pump, int fd);
+void output_pump_done(OutputPump *pump);
+/* 0, PUMP_E_BROKEN or a negative errno. Afterwards output_pump_is_pending() says whether to hold
+ * back more. */
+int output_pump_write(OutputPump *pump, const void *data, size_t size);
+/* Writes of what is kept as much as goes now. The same outcomes. */
+int output_pump_flush(OutputPump *pump);
+
+static inline bool output_pump_is_pending(const OutputPump *pump) {
+        return pump->pending.size > 0;
+}
+
+/* --- input: from our standard input to a pipe or terminal of the crate --- */
+
+#define INPUT_PUMP_SIZE 65536U
+
+typedef struct InputPump {
+        int source; /* borrowed; -EBADF when it has ended */
+        int sink;   /* owned, non-blocking; -EBADF when closed */
+        PumpHow how;
+        bool is_terminal;      /* the source is one */
+        bool sink_is_terminal; /* end of input is a character there */
+        bool is_stopped;       /* a terminal whose foreground is somebody else's */
+        char *buffer;
+        size_t start, end;
+} InputPump;
+
+#define INPUT_PUMP_NULL ((InputPump){.source = -EBADF, .sink = -EBADF})
+
+/* source is borrowed, sink is consumed. 0 or a negative errno. */
+int input_pump_init(InputPump *pump, int source, int sink, bool sink_is_terminal);
+void input_pump_done(InputPump *pump);
+bool input_pump_wants_read(const InputPump *pump);
+bool input_pump_wants_write(const InputPump *pump);
+/* The job reads no more: what is left of the source is not ours to take. */
+void input_pump_close_sink(InputPump *pump);
+/* Moves what can be moved now, after poll has told so. 0, or a negative errno of the source, which
+ * has been taken as its end. */
+int input_pump_move(InputPump *pump, bool can_read);
