@@ -2,8 +2,8 @@
 #include "run/prepare.h"
 
 #include "basic/error.h"
+#include "basic/host-path.h"
 #include "policy/seccomp.h"
-#include "run/host-path.h"
 #include "run/report.h"
 
 /* What the builder borrows while it looks at the host; owned strings. */
@@ -23,32 +23,45 @@ static void host_paths_done(HostPaths *paths) {
         *paths = (HostPaths){};
 }
 
-static int host_paths_init(HostPaths *paths, const RunOptions *options) {
+static int bind_add(HostPaths *paths, const RunBind *given) {
+        _cleanup_(freep) char *from = NULL, *to = NULL, *text = NULL;
         int r;
 
-        if (options->workspace) {
-                r = host_path_resolve("--workspace", options->workspace, true, &paths->workspace,
-                                      NULL);
-                if (r != 0)
-                        return r;
-        }
+        r = host_path_resolve(given->writable ? "--rw" : "--ro", given->path, false, PLAN_PATH_MAX,
+                              &from, &to, &text);
+        if (r == HOST_PATH_E_INVALID)
+                return report_failure("%s", text);
+        if (r < 0)
+                return error_trace(r);
+        if (string_equal(to, "/"))
+                return report_failure("--%s /: the root folder as a whole cannot be shown; name "
+                                      "folders below it",
+                                      given->writable ? "rw" : "ro");
+        paths->binds[paths->n_binds++] = (CrateBind){
+                .from = TAKE_PTR(from), .to = TAKE_PTR(to), .writable = given->writable};
+        return 0;
+}
+
+static int host_paths_init(HostPaths *paths, const RunOptions *options) {
+        _cleanup_(freep) char *text = NULL;
+        int r = 0;
+
+        if (options->workspace)
+                r = host_path_resolve("--workspace", options->workspace, true, PLAN_PATH_MAX,
+                                      &paths->workspace, NULL, &text);
+        if (r == HOST_PATH_E_INVALID)
+                return report_failure("%s", text);
+        if (r < 0)
+                return error_trace(r);
+
         if (options->n_binds == 0)
                 return 0;
         paths->binds = calloc(options->n_binds, sizeof(*paths->binds));
         if (!paths->binds)
                 return error_origin(-ENOMEM);
-        for (size_t i = 0; i < options->n_binds; i++) {
-                const RunBind *bind = &options->binds[i];
-                char *from, *to;
-
-                r = host_path_resolve(bind->writable ? "--rw" : "--ro", bind->path, false, &from,
-                                      &to);
-                if (r != 0)
-                        return r;
-                paths->binds[paths->n_binds++] =
-                        (CrateBind){.from = from, .to = to, .writable = bind->writable};
-        }
-        return 0;
+        for (size_t i = 0; r == 0 && i < options->n_binds; i++)
+                r = bind_add(paths, &options->binds[i]);
+        return r;
 }
 
 static void report_diags(const DiagList *diags) {

@@ -2,87 +2,22 @@
 #include "run/pump.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
 
 #define END_OF_INPUT 4 /* control-D */
-/* What a pipe takes for sure once poll says that it has room; a terminal promises less. */
-#define PIPE_CHUNK 4096U
-#define TERMINAL_CHUNK 128U
-
-static PumpHow how_of(int fd) {
-        struct stat st;
-
-        if (fstat(fd, &st) < 0)
-                return PUMP_PLAIN;
-        if (S_ISSOCK(st.st_mode))
-                return PUMP_SOCKET;
-        return S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode) ? PUMP_NOWAIT : PUMP_PLAIN;
-}
-
-static bool poll_now(int fd, short events) {
-        struct pollfd poll_fd = {.fd = fd, .events = events};
-
-        return poll(&poll_fd, 1, 0) > 0;
-}
 
 /* --- output --- */
 
 void output_pump_init(OutputPump *pump, int fd) {
-        char path[40];
-
         *pump = OUTPUT_PUMP_NULL;
-        pump->fd = fd;
-        pump->how = how_of(fd);
-        if (!isatty(fd))
-                return;
-
-        /* Terminals know no "do not wait" for a single write, but they can be opened once more. */
-        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        pump->own_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (pump->own_fd >= 0) {
-                pump->fd = pump->own_fd;
-                pump->how = PUMP_OWN;
-        }
+        shared_fd_init_write(&pump->file, fd);
 }
 
 void output_pump_done(OutputPump *pump) {
         strbuf_done(&pump->pending);
-        pump->own_fd = fd_close(pump->own_fd);
-        pump->fd = -EBADF;
-}
-
-/* For kernels or files that refuse RWF_NOWAIT. */
-static ssize_t write_after_poll(int fd, const char *data, size_t size) {
-        if (!poll_now(fd, POLLOUT)) {
-                errno = EAGAIN;
-                return -1;
-        }
-        return write(fd, data, size_min(size, isatty(fd) ? TERMINAL_CHUNK : PIPE_CHUNK));
-}
-
-static ssize_t write_some(const OutputPump *pump, const char *data, size_t size) {
-        struct iovec iov = {.iov_base = (void *) data, .iov_len = size};
-        ssize_t n;
-
-        switch (pump->how) {
-        case PUMP_SOCKET:
-                return send(pump->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-        case PUMP_NOWAIT:
-                n = pwritev2(pump->fd, &iov, 1, -1, RWF_NOWAIT);
-                if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
-                        return write_after_poll(pump->fd, data, size);
-                return n;
-        case PUMP_PLAIN:
-        case PUMP_OWN:
-                break;
-        }
-        return write(pump->fd, data, size);
+        shared_fd_done(&pump->file);
 }
 
 /* Writes as much as goes; *ret_written is set whatever happens. */
@@ -91,7 +26,7 @@ static int write_much(const OutputPump *pump, const char *data, size_t size, siz
         int r = 0;
 
         while (done < size) {
-                ssize_t n = write_some(pump, data + done, size - done);
+                ssize_t n = shared_fd_write(&pump->file, data + done, size - done);
 
                 if (n >= 0) {
                         done += (size_t) n;
@@ -136,9 +71,8 @@ int input_pump_init(InputPump *pump, int source, int sink, bool sink_is_terminal
         int flags = fcntl(sink, F_GETFL);
 
         *pump = INPUT_PUMP_NULL;
-        pump->source = source;
+        shared_fd_init_read(&pump->source, source);
         pump->sink = sink;
-        pump->how = how_of(source);
         pump->is_terminal = isatty(source);
         pump->sink_is_terminal = sink_is_terminal;
         pump->buffer = malloc(INPUT_PUMP_SIZE);
@@ -157,7 +91,7 @@ void input_pump_done(InputPump *pump) {
 }
 
 bool input_pump_wants_read(const InputPump *pump) {
-        return pump->sink >= 0 && pump->source >= 0 && !pump->is_stopped &&
+        return pump->sink >= 0 && pump->source.fd >= 0 && !pump->is_stopped &&
                pump->start == pump->end;
 }
 
@@ -165,35 +99,12 @@ bool input_pump_wants_write(const InputPump *pump) {
         return pump->sink >= 0 && pump->start < pump->end;
 }
 
-static ssize_t read_some(const InputPump *pump) {
-        struct iovec iov = {.iov_base = pump->buffer, .iov_len = INPUT_PUMP_SIZE};
-        ssize_t n;
-
-        switch (pump->how) {
-        case PUMP_SOCKET:
-                return recv(pump->source, pump->buffer, INPUT_PUMP_SIZE, MSG_DONTWAIT);
-        case PUMP_NOWAIT:
-                n = preadv2(pump->source, &iov, 1, -1, RWF_NOWAIT);
-                if (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
-                        return n;
-                if (!poll_now(pump->source, POLLIN)) {
-                        errno = EAGAIN;
-                        return -1;
-                }
-                break;
-        case PUMP_PLAIN:
-        case PUMP_OWN:
-                break;
-        }
-        return read(pump->source, pump->buffer, INPUT_PUMP_SIZE);
-}
-
 /* A terminal has no end that could be closed: it has a character for it, which at the end of a
  * started line only hands over that line. */
 static void source_ended(InputPump *pump) {
         bool in_line = pump->end > 0 && pump->buffer[pump->end - 1] != '\n';
 
-        pump->source = -EBADF;
+        pump->source.fd = -EBADF;
         if (!pump->sink_is_terminal) {
                 pump->sink = fd_close(pump->sink);
                 return;
@@ -206,7 +117,7 @@ static void source_ended(InputPump *pump) {
 /* To read a terminal from the background would stop us. A terminal that is not ours to control has
  * no foreground for us. */
 static bool is_in_background(const InputPump *pump) {
-        pid_t foreground = pump->is_terminal ? tcgetpgrp(pump->source) : -1;
+        pid_t foreground = pump->is_terminal ? tcgetpgrp(pump->source.fd) : -1;
 
         return foreground >= 0 && foreground != getpgrp();
 }
@@ -218,7 +129,7 @@ static int fill(InputPump *pump) {
                 pump->is_stopped = true;
                 return 0;
         }
-        n = read_some(pump);
+        n = shared_fd_read(&pump->source, pump->buffer, INPUT_PUMP_SIZE);
         if (n > 0) {
                 pump->start = 0;
                 pump->end = (size_t) n;

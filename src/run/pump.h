@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * Bytes between our own standard files and the crate, without ever blocking and without touching
- * the flags of what we were given: those file descriptions are shared with whoever started us, and
- * a terminal or pipe that is suddenly non-blocking breaks other programs.
- */
+/* Bytes between our own standard files and the crate, without ever blocking. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "basic/shared-fd.h"
 #include "basic/string-util.h"
-
-typedef enum PumpHow {
-        PUMP_PLAIN,  /* a file: reads and writes end by themselves */
-        PUMP_NOWAIT, /* asked each time not to wait; where the kernel cannot, after poll and little
-                      */
-        PUMP_SOCKET, /* the same by MSG_DONTWAIT */
-        PUMP_OWN,    /* a non-blocking description of our own */
-} PumpHow;
 
 enum {
         _PUMP_E_SUCCESS,
@@ -29,13 +18,11 @@ enum {
 /* --- output: callers hand over bytes, what cannot be written at once is kept --- */
 
 typedef struct OutputPump {
-        int fd;
-        int own_fd; /* fd opened anew, if it was */
-        PumpHow how;
+        SharedFd file;
         StrBuf pending;
 } OutputPump;
 
-#define OUTPUT_PUMP_NULL ((OutputPump){.fd = -EBADF, .own_fd = -EBADF})
+#define OUTPUT_PUMP_NULL ((OutputPump){.file = SHARED_FD_NULL})
 
 /* fd is borrowed. */
 void output_pump_init(OutputPump *pump, int fd);
@@ -55,9 +42,8 @@ static inline bool output_pump_is_pending(const OutputPump *pump) {
 #define INPUT_PUMP_SIZE 65536U
 
 typedef struct InputPump {
-        int source; /* borrowed; -EBADF when it has ended */
-        int sink;   /* owned, non-blocking; -EBADF when closed */
-        PumpHow how;
+        SharedFd source;       /* its fd is -EBADF when it has ended */
+        int sink;              /* owned, non-blocking; -EBADF when closed */
         bool is_terminal;      /* the source is one */
         bool sink_is_terminal; /* end of input is a character there */
         bool is_stopped;       /* a terminal whose foreground is somebody else's */
@@ -65,7 +51,7 @@ typedef struct InputPump {
         size_t start, end;
 } InputPump;
 
-#define INPUT_PUMP_NULL ((InputPump){.source = -EBADF, .sink = -EBADF})
+#define INPUT_PUMP_NULL ((InputPump){.source = SHARED_FD_NULL, .sink = -EBADF})
 
 /* source is borrowed, sink is consumed. 0 or a negative errno. */
 int input_pump_init(InputPump *pump, int source, int sink, bool sink_is_terminal);

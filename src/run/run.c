@@ -238,9 +238,9 @@ static void fill_polls(const Runner *runner, struct pollfd *polls) {
         for (int i = 0; i < 2; i++)
                 if (output_pump_is_pending(&runner->output[i]))
                         polls[POLL_STDOUT + i] =
-                                (struct pollfd){.fd = runner->output[i].fd, .events = POLLOUT};
+                                (struct pollfd){.fd = runner->output[i].file.fd, .events = POLLOUT};
         if (input_pump_wants_read(input))
-                polls[POLL_SOURCE].fd = input->source;
+                polls[POLL_SOURCE].fd = input->source.fd;
         /* Without anything to write this still tells that the job has closed its input. A terminal
          * would only tell that nobody has opened it yet. */
         if (input->sink >= 0 && (wants_write || !input->sink_is_terminal))
@@ -305,7 +305,7 @@ static void flush_output(Runner *runner, bool by_force) {
                 OutputPump *pump = &runner->output[i];
 
                 while (output_pump_is_pending(pump)) {
-                        struct pollfd polls[] = {{.fd = pump->fd, .events = POLLOUT},
+                        struct pollfd polls[] = {{.fd = pump->file.fd, .events = POLLOUT},
                                                  {.fd = runner->signal_fd, .events = POLLIN}};
 
                         if (by_force && now_usec() >= deadline)

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/host-path.h"
+#include "basic/host-path.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "basic/diag.h"
 #include "basic/error.h"
 #include "basic/macros.h"
 #include "basic/string-util.h"
-#include "plan/plan.h"
-#include "run/report.h"
 
-static int path_failure(const char *option, const char *path, int error, const char *remedy) {
-        _cleanup_(freep) char *quoted = diag_quote(path);
+static int _printf_(2, 3) invalid(char **ret_text, const char *format, ...) {
+        va_list ap;
+        int n;
 
-        return report_failure("%s %s: %s (%s); %s", option, quoted ?: "", strerror(error),
-                              strerrorname_np(error) ?: "?", remedy);
+        va_start(ap, format);
+        n = vasprintf(ret_text, format, ap);
+        va_end(ap);
+        if (n < 0) {
+                *ret_text = NULL;
+                return error_origin(-ENOMEM);
+        }
+        return HOST_PATH_E_INVALID;
 }
 
 static const char *open_remedy(int error) {
@@ -34,6 +43,13 @@ static const char *open_remedy(int error) {
         default:
                 return "give another path";
         }
+}
+
+static int path_invalid(char **ret_text, const char *what, const char *path, int error) {
+        _cleanup_(freep) char *quoted = diag_quote(path);
+
+        return invalid(ret_text, "%s %s: %s (%s); %s", what, quoted ?: "", strerror(error),
+                       strerrorname_np(error) ?: "?", open_remedy(error));
 }
 
 /* The path of what the fd stands for, as the kernel knows it, and only if that path still leads
@@ -58,8 +74,8 @@ static int fd_get_path(int fd, char **ret_path) {
         return *ret_path ? 0 : error_origin(-ENOMEM);
 }
 
-/* Joins the components of path to the folder base. RUN_E_REPORTED is not among the outcomes: *ret
- * is left NULL where a ".." stands in the path, for only the kernel knows where that leads. */
+/* Joins the components of path to the folder base. *ret is left NULL where a ".." stands in the
+ * path, for only the kernel knows where that leads. */
 static int path_join(const char *base, const char *path, char **ret) {
         _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
         int r = path[0] == '/' || string_equal(base, "/") ? 0 : strbuf_append_string(&buf, base);
@@ -99,41 +115,60 @@ static int target_from_path(const char *path, const char *source, char **ret_tar
         return 0;
 }
 
-int host_path_resolve(const char *option, const char *path, bool want_folder, char **ret_source,
-                      char **ret_target) {
+int host_path_resolve(const char *what, const char *path, bool want_folder, size_t size_max,
+                      char **ret_source, char **ret_target, char **ret_text) {
         _cleanup_(freep) char *source = NULL, *target = NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
         struct stat st;
+        size_t size;
         int r;
 
         fd = open(path, O_PATH | O_CLOEXEC);
         if (fd < 0)
-                return path_failure(option, path, errno, open_remedy(errno));
+                return path_invalid(ret_text, what, path, errno);
         if (fstat(fd, &st) < 0)
                 return error_origin(negative_errno());
         if (want_folder && !S_ISDIR(st.st_mode))
-                return path_failure(option, path, ENOTDIR, open_remedy(ENOTDIR));
+                return path_invalid(ret_text, what, path, ENOTDIR);
         if (faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK,
                       AT_EMPTY_PATH | AT_EACCESS) < 0)
-                return path_failure(option, path, errno, open_remedy(errno));
+                return path_invalid(ret_text, what, path, errno);
 
         r = fd_get_path(fd, &source);
         if (r >= 0 && ret_target)
                 r = target_from_path(path, source, &target);
         if (r < 0)
-                return path_failure(option, path, -r, open_remedy(-r));
-        if (strlen(source) > PLAN_PATH_MAX || (target && strlen(target) > PLAN_PATH_MAX))
-                return report_failure("%s: the path is %zu bytes long, the limit is %u; give a "
-                                      "shorter one",
-                                      option, size_max(strlen(source), strlen(target ?: "")),
-                                      PLAN_PATH_MAX);
-        if (ret_target && string_equal(target, "/"))
-                return report_failure("%s %s: the root folder as a whole cannot be shown; name "
-                                      "folders below it",
-                                      option, path);
+                return path_invalid(ret_text, what, path, -r);
+        size = strlen(source);
+        if (target && strlen(target) > size)
+                size = strlen(target);
+        if (size > size_max)
+                return invalid(ret_text,
+                               "%s: the path is %zu bytes long, the limit is %zu; give a shorter "
+                               "one",
+                               what, size, size_max);
 
         *ret_source = TAKE_PTR(source);
         if (ret_target)
                 *ret_target = TAKE_PTR(target);
+        return 0;
+}
+
+int host_path_parse_workspace(const char *value, char **ret_path, bool *ret_readonly,
+                              char **ret_text) {
+        const char *mode = strrchr(value, ':');
+        bool readonly = mode && string_equal(mode, ":ro");
+        char *path;
+
+        if (mode && string_equal(mode, ":cow"))
+                return invalid(ret_text, "--workspace: the mode cow is not built yet; use DIR, "
+                                         "which is writable, or DIR:ro");
+        if (readonly ? mode == value : string_empty(value))
+                return invalid(ret_text, "--workspace has an empty path; give a folder");
+        path = readonly ? strndup(value, (size_t) (mode - value)) : strdup(value);
+        if (!path)
+                return error_origin(-ENOMEM);
+        *ret_path = path;
+        *ret_readonly = readonly;
         return 0;
 }
