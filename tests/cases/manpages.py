@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The options of each program are those of its page, and the pages are well formed."""
+
+import glob
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tap  # pylint: disable=wrong-import-position
+
+PAGES = os.environ.get("AGENTCRATE_MAN_DIR", "/usr/local/share/man")
+# Every page but those of sections 5 and 7 belongs to a program; the launcher has no options.
+PROGRAMS = {
+    "agentcrate-run": (tap.program, 1),
+    "agentcrate": (tap.program, 1),
+    "agentcrated": (tap.libexec, 8),
+}
+
+
+def page_path(name, section):
+    return os.path.join(PAGES, f"man{section}", f"{name}.{section}")
+
+
+def page_options(path):
+    """What the page describes: -x and --long of its lines .It Fl x , -long."""
+    found = set()
+    with open(path, encoding="utf-8") as page:
+        for line in page:
+            if line.startswith(".It Fl "):
+                for word in re.split(r"[ ,]+", line[len(".It Fl "):].strip()):
+                    if re.fullmatch(r"[A-Za-z]|-[a-z][a-z-]*", word):
+                        found.add("-" + word)
+                    else:
+                        break
+    return found
+
+
+def help_options(text):
+    """What --help lists: the options that a line begins with, "-x, --long" or one of them."""
+    found = set()
+    for line in text.splitlines():
+        line = line.strip()
+        while match := re.match(r"(-[A-Za-z]|--[a-z][a-z-]*)(?![\w-])[^ ,]*(, |$| )", line):
+            found.add(match[1])
+            if match[2] != ", ":
+                break
+            line = line[match.end():]
+    return found
+
+
+def options_agree(name, find, section):
+    ran = tap.run([find(name), "--help"]).expect(0)
+    listed, described = help_options(ran.text), page_options(page_path(name, section))
+    tap.check("--help" in listed, f"--help lists no options: {ran.text!r}")
+    tap.equal(sorted(described), sorted(listed), f"options in {name}({section}) and in --help")
+
+
+def lint(path):
+    if not shutil.which("mandoc"):
+        raise tap.Skip("host has no mandoc")
+    ran = tap.run(["mandoc", "-Tlint", "-W", "warning", path])
+    tap.check(ran.rc == 0, lambda: ran.text)
+
+
+def version_is_told(name, find):
+    ran = tap.run([find(name), "--version"]).expect(0)
+    tap.check(re.fullmatch(rf"{name} \d+\.\d+\.\d+\n", ran.text), lambda: str(ran))
+
+
+def tests():
+    pages = sorted(glob.glob(os.path.join(PAGES, "man?", "agentcrate*")))
+    tap.case("each program has its page", lambda: [
+        tap.check(page_path(name, section) in pages, f"no page for {name}")
+        for name, (_, section) in PROGRAMS.items()
+    ])
+    for name, (find, section) in PROGRAMS.items():
+        tap.case(f"{name}: options in page and --help", options_agree, name, find, section)
+        tap.case(f"{name}: --version", version_is_told, name, find)
+    for path in pages:
+        tap.case(f"mandoc -Tlint {os.path.basename(path)}", lint, path)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main(tests))
