@@ -1,0 +1,190 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The part of activation.sh that runs under systemd, as root. Everything written here vanishes.
+set -uo pipefail
+
+unset AGENTCRATE_LIBEXEC_DIR AGENTCRATE_DATA_DIR
+count=0 failures=0
+system_socket=/run/agentcrate/agentcrate.sock
+
+# check NAME COMMAND…: its output is shown if it fails.
+check() {
+        local name=$1 output
+        shift
+        count=$((count + 1))
+        if output=$("$@" 2>&1); then
+                echo "ok $count - $name"
+        else
+                failures=$((failures + 1))
+                echo "not ok $count - $name"
+                sed 's/^/# /' <<<"$output"
+        fi
+}
+
+# wait_for COMMAND…: up to 20 s.
+wait_for() {
+        for _ in {1..200}; do
+                ! "$@" >/dev/null 2>&1 || return 0
+                sleep 0.1
+        done
+        echo "not within 20 s: $*"
+        return 1
+}
+
+as_user() {
+        setpriv --reuid=1000 --regid="$(id -g "$NS_USER")" --init-groups \
+                env -i HOME=/tmp USER="$NS_USER" PATH=/usr/local/bin:/usr/bin:/bin \
+                XDG_RUNTIME_DIR=/run/user/1000 \
+                DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus "$@"
+}
+
+# The manager and the caller of each half of the test.
+as_root() {
+        "$@"
+}
+
+install_tree() {
+        cp -a --no-preserve=ownership "$AGENTCRATE_ROOT/." / &&
+                link_units system "$AGENTCRATE_SYSTEM_UNIT_DIR" &&
+                link_units user "$AGENTCRATE_USER_UNIT_DIR" &&
+                mkdir -p /etc/agentcrate "$config_dir" &&
+                echo '{"idle_exit": "2s"}' >"$config_dir/agentcrated.json" &&
+                systemctl daemon-reload && as_user systemctl --user daemon-reload
+}
+
+# A prefix of its own, as in distcheck, is not where systemd looks.
+link_units() {
+        local kind=$1 folder=$2
+        case $folder in
+        /lib/* | /usr/lib/* | /etc/*) return 0 ;;
+        esac
+        mkdir -p "/etc/systemd/$kind"
+        ln -sf "$folder"/agentcrated.* "/etc/systemd/$kind/"
+}
+
+# call WHO COMMAND…: prints the job's output.
+call() {
+        local who=$1 request
+        shift
+        request=$(python3 -c 'import json, sys; print(json.dumps({"command": sys.argv[1]}))' "$*")
+        "$who" "$bin/agentcrate" call sandbox_exec "$request"
+}
+
+# expect PATTERN COMMAND…: the output has it.
+expect() {
+        local pattern=$1 output
+        shift
+        output=$("$@") || { echo "status $?: $output"; return 1; }
+        grep -qE -e "$pattern" <<<"$output" || { echo "no $pattern in: $output"; return 1; }
+}
+
+refused() {
+        ! "$@"
+}
+
+unit_is() {
+        [[ $(show ActiveState agentcrated.service) == "$1" ]] || { show ActiveState agentcrated.service; return 1; }
+}
+
+show() {
+        "${manager[@]}" show -P "$1" "$2"
+}
+
+no_process() {
+        ! pgrep -f -- "$1"
+}
+
+has_process() {
+        pgrep -f -- "$1"
+}
+
+# The unit's own group is empty, since processes sit in groups below it.
+own_groups() {
+        local group
+        group=/sys/fs/cgroup$(show ControlGroup agentcrated.service)
+        [[ ! -s $group/cgroup.procs ]] || { echo "processes in $group itself"; return 1; }
+        [[ -s $group/broker/cgroup.procs && -d $group/jobs ]] || { ls "$group"; return 1; }
+}
+
+group_is_gone() {
+        [[ ! -e /sys/fs/cgroup$1 ]] || { find "/sys/fs/cgroup$1"; return 1; }
+}
+
+# A job outlives neither the stop of the service nor its caller.
+stop_with_job() {
+        local who=$1 group caller status=0
+        group=$(show ControlGroup agentcrated.service)
+        call "$who" "exec sleep 4242" >/tmp/answer 2>&1 &
+        caller=$!
+        wait_for has_process '^sleep 4242' || return 1
+        "${manager[@]}" stop agentcrated.service || return 1
+        wait "$caller" || status=$?
+        no_process '^sleep 4242' && no_process agentcrate-launcher && no_process agentcrated || return 1
+        group_is_gone "$group" || return 1
+        ((status != 0)) || { echo "the caller was told that all is well:"; cat /tmp/answer; return 1; }
+}
+
+tests_of() {
+        local label=$1 who=$2 socket=$3
+        check "$label: the socket unit starts" "${manager[@]}" start agentcrated.socket
+        check "$label: nothing but the socket is there" unit_is inactive
+        check "$label: the socket is its owner's alone" expect '^600$' stat -c %a "$socket"
+        check "$label: the first call starts the broker" expect '"stdout": ?"hello\\n"' call "$who" echo hello
+        check "$label: the service is active" unit_is active
+        check "$label: the tools are listed" expect sandbox_exec "$who" "$bin/agentcrate" tools
+        check "$label: the job has a group below jobs/" expect '0::/jobs/[^/]+/[^/]+/exec-' \
+                call "$who" cat /proc/self/cgroup
+        check "$label: broker and launcher sit in groups of their own" own_groups
+        check "$label: the job is agent, not the caller" expect 'uid=1000\(agent\)' call "$who" id
+        check "$label: it ends when nobody calls" wait_for unit_is inactive
+        check "$label: without failure" expect '^success$' show Result agentcrated.service
+        check "$label: the next call starts it again" expect '"again\\n"' call "$who" echo again
+        check "$label: stop with a job running leaves nothing" stop_with_job "$who"
+        check "$label: the stop was clean" expect '^success$' show Result agentcrated.service
+        check "$label: it is started again after a stop" expect '"back\\n"' call "$who" echo back
+        "${manager[@]}" stop agentcrated.socket agentcrated.service
+        check "$label: stopping the socket removes it" refused test -e "$socket"
+        check "$label: the client says what is missing" expect "agentcrated" no_broker "$who"
+}
+
+# In /tmp, since the overlay that is / here cannot be id-mapped.
+workspace_call() {
+        local folder
+        folder=$(mktemp -d /tmp/workspace.XXXXXX)
+        echo "from outside" >"$folder/file"
+        "$bin/agentcrate" call -w "$folder" sandbox_exec '{"command": "cat file; touch new"}' &&
+                [[ $(stat -c %u "$folder/new") == 0 ]]
+}
+
+no_broker() {
+        ! "$1" "$bin/agentcrate" tools 2>&1
+}
+
+bin=${AGENTCRATE_BINDIR#"$AGENTCRATE_ROOT"}
+prefix=${bin%/bin}
+config_dir=$prefix/etc/agentcrate
+[[ $prefix != /usr ]] || config_dir=/etc/agentcrate
+
+check "make install's tree can be copied over /" install_tree
+for unit in agentcrated.socket agentcrated.service; do
+        check "systemd-analyze verify $unit" systemd-analyze verify --man=no "$unit"
+        check "systemd-analyze --user verify $unit" as_user systemd-analyze --user verify --man=no "$unit"
+done
+check "tmpfiles make the folder" systemd-tmpfiles --create "$AGENTCRATE_TMPFILES_DIR/agentcrate.conf"
+check "the folder is root's" expect '^755 root$' stat -c '%a %U' /run/agentcrate
+
+manager=(systemctl)
+tests_of system as_root "$system_socket"
+
+systemctl start agentcrated.socket
+check "system: a plain user may not connect" refused as_user env AGENTCRATE_SOCKET="$system_socket" \
+        "$bin/agentcrate" tools
+check "system: root may mount a workspace of root's" expect 'from outside' workspace_call
+systemctl stop agentcrated.socket agentcrated.service
+
+manager=(as_user systemctl --user)
+wait_for as_user systemctl --user show -P Version
+tests_of user as_user /run/user/1000/agentcrate/agentcrate.sock
+
+echo "1..$count"
+((failures == 0))
