@@ -20,7 +20,7 @@
 
 /* --- host -> launcher --- */
 enum {
-        LAUNCHER_SETUP = 1, /* LauncherSetup; fds: template plan */
+        LAUNCHER_SETUP = 1, /* LauncherSetup; fds: template plan [, lock file of the sub-uids] */
         LAUNCHER_MAKE, /* LauncherMake; fds: init's control socket, crate plan [, cgroup of init] */
 
         /* --- launcher -> host --- */

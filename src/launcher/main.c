@@ -35,6 +35,7 @@ enum {
 typedef struct Manager {
         Link link;
         int signal_fd;
+        int subuid_fd; /* held, not used: the locks on sub-uids last as long as it is open */
         uint32_t mode;
         Outer outer;
         NetStock nets;
@@ -47,6 +48,13 @@ typedef struct Manager {
 static int manager_send_failure(Manager *manager, uint32_t id, const ProtoFailure *failure) {
         return error_fold(
                 link_send(&manager->link, LAUNCHER_FAILED, id, failure, sizeof(*failure), NULL, 0));
+}
+
+static int manager_send_gone(Manager *manager, uint32_t id, int wait_status) {
+        LauncherGone gone = {.wait_status = wait_status};
+
+        return error_fold(
+                link_send(&manager->link, LAUNCHER_GONE, id, &gone, sizeof(gone), NULL, 0));
 }
 
 /*
@@ -126,6 +134,8 @@ static int manager_on_setup(void *userdata, Frame *frame) {
                 (void) manager_send_failure(manager, 0, &failure);
                 return error_trace(r);
         }
+        if (frame->n_fds > 1)
+                manager->subuid_fd = TAKE_FD(frame->fds[1]);
         manager->link.state = LAUNCHER_STATE_READY;
         return error_fold(
                 link_send(&manager->link, LAUNCHER_READY, 0, &ready, sizeof(ready), NULL, 0));
@@ -172,9 +182,13 @@ static int manager_on_make(void *userdata, Frame *frame) {
         LauncherMade made = {};
         ProtoFailure failure;
         CrateChild *crate;
+        int r;
 
-        if (manager_make(manager, frame, &crate, &failure) < 0)
-                return manager_send_failure(manager, frame->header.id, &failure);
+        if (manager_make(manager, frame, &crate, &failure) < 0) {
+                /* Every crate that was asked for is gone some time, also one that never was. */
+                r = manager_send_failure(manager, frame->header.id, &failure);
+                return r < 0 ? error_trace(r) : manager_send_gone(manager, frame->header.id, 0);
+        }
 
         crate->next = manager->crates;
         manager->crates = crate;
@@ -185,7 +199,7 @@ static int manager_on_make(void *userdata, Frame *frame) {
 }
 
 static const LinkPermit manager_permits[] = {
-        {LAUNCHER_SETUP, LAUNCHER_STATE_SETUP, sizeof(LauncherSetup), sizeof(LauncherSetup), 1, 1,
+        {LAUNCHER_SETUP, LAUNCHER_STATE_SETUP, sizeof(LauncherSetup), sizeof(LauncherSetup), 1, 2,
          manager_on_setup},
         {LAUNCHER_MAKE, LAUNCHER_STATE_READY, sizeof(LauncherMake), sizeof(LauncherMake), 2, 3,
          manager_on_make},
@@ -199,18 +213,16 @@ static int manager_reap(Manager *manager) {
         (void) read(manager->signal_fd, &info, sizeof(info));
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
                 for (CrateChild **p = &manager->crates; *p; p = &(*p)->next) {
-                        LauncherGone gone = {.wait_status = status};
                         CrateChild *crate = *p;
 
                         if (crate->pid != pid)
                                 continue;
                         *p = crate->next;
                         manager->n_crates--;
-                        r = link_send(&manager->link, LAUNCHER_GONE, crate->id, &gone, sizeof(gone),
-                                      NULL, 0);
+                        r = manager_send_gone(manager, crate->id, status);
                         (void) crate_child_free(crate);
-                        if (r != 0)
-                                return error_fold(r);
+                        if (r < 0)
+                                return error_trace(r);
                         break;
                 }
         return 0;

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "crate/build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "basic/error.h"
+#include "crate/build-root.h"
+#include "crate/mount-table.h"
+#include "policy/seccomp.h"
+
+#define CRATE_HOME "/home/agent"
+#define CRATE_WORKSPACE "/workspace"
+#define CRATE_HOSTNAME "crate"
+
+/* Where every crate is writable: folders of its one private tmpfs. */
+static const struct {
+        const char *path;
+        uint32_t mode;
+} privates[] = {
+        {"/tmp", 01777},     {"/var/tmp", 01777}, {"/run", 0755},
+        {"/dev/shm", 01777}, {CRATE_HOME, 0700},
+};
+
+static const char *const home_folders[] = {
+        CRATE_HOME "/.cache",
+        CRATE_HOME "/.config",
+        CRATE_HOME "/.local/share",
+        CRATE_HOME "/.local/state",
+};
+
+/* Entries of /proc that every user may read and that tell of the host rather than of the crate. */
+static const struct {
+        const char *path;
+        bool directory;
+} proc_masks[] = {
+        {"/proc/acpi", true},
+        {"/proc/asound", true},
+        {"/proc/bus", true},
+        {"/proc/cmdline", false},
+        {"/proc/config.gz", false},
+        {"/proc/driver", true},
+        {"/proc/fs", true},
+        {"/proc/interrupts", false},
+        {"/proc/iomem", false},
+        {"/proc/ioports", false},
+        {"/proc/irq", true},
+        {"/proc/kallsyms", false},
+        {"/proc/kcore", false},
+        {"/proc/key-users", false},
+        {"/proc/keys", false},
+        {"/proc/modules", false},
+        {"/proc/scsi", true},
+        {"/proc/sched_debug", false},
+        {"/proc/sysrq-trigger", false},
+        {"/proc/timer_list", false},
+};
+
+void crate_plans_done(CratePlans *plans) {
+        plans->tree = plan_free(plans->tree);
+        plans->crate = plan_free(plans->crate);
+        strv_done(&plans->notes);
+}
+
+static int add_template_binds(MountTable *table, MountKind kind, const TemplateBind *binds,
+                              size_t n, CrateError *ret_error) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = mount_table_add(table, kind, binds[i].to, binds[i].from, 0, false, ret_error);
+        return r;
+}
+
+static int add_template_mounts(MountTable *table, const Template *template, CrateError *ret_error) {
+        int r;
+
+        r = add_template_binds(table, MOUNT_RO, template->ro, template->n_ro, ret_error);
+        if (r == 0)
+                r = add_template_binds(table, MOUNT_RW, template->rw, template->n_rw, ret_error);
+        for (size_t i = 0; r == 0 && i < template->tmpfs.n_items; i++)
+                r = mount_table_add(table, MOUNT_PRIVATE, template->tmpfs.items[i], NULL, 0755,
+                                    false, ret_error);
+        for (size_t i = 0; r == 0 && i < template->hide.n_items; i++)
+                r = mount_table_add(table, MOUNT_HIDE, template->hide.items[i], NULL, 0, false,
+                                    ret_error);
+        return r;
+}
+
+static int add_request_mounts(MountTable *table, const CrateRequest *request,
+                              CrateError *ret_error) {
+        int r;
+
+        if (request->workspace)
+                r = mount_table_add(table, request->workspace_ro ? MOUNT_RO : MOUNT_RW,
+                                    CRATE_WORKSPACE, request->workspace, 0, true, ret_error);
+        else
+                r = mount_table_add(table, MOUNT_PRIVATE, CRATE_WORKSPACE, NULL, 0755, false,
+                                    ret_error);
+        for (size_t i = 0; r == 0 && i < request->n_binds; i++) {
+                const CrateBind *bind = &request->binds[i];
+
+                r = mount_table_add(table, bind->writable ? MOUNT_RW : MOUNT_RO,
+                                    bind->to ?: bind->from, bind->from, 0, true, ret_error);
+        }
+        return r;
+}
+
+static int fill_table(const CrateRequest *request, MountTable *table, CratePlan *tree,
+                      CrateError *ret_error) {
+        int r;
+
+        table->root = request->template->root;
+        r = build_root(request->template, table, tree, ret_error);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(privates); i++)
+                r = mount_table_add(table, MOUNT_PRIVATE, privates[i].path, NULL, privates[i].mode,
+                                    false, ret_error);
+        if (r == 0)
+                r = add_template_mounts(table, request->template, ret_error);
+        if (r == 0)
+                r = add_request_mounts(table, request, ret_error);
+        if (r == 0) {
+                mount_table_force_late(table, request->workspace ? CRATE_WORKSPACE : "");
+                r = mount_table_arrange(table, ret_error);
+        }
+        return r;
+}
+
+static int build_tree(const CrateRequest *request, const MountTable *table, CratePlan *tree) {
+        int r;
+
+        r = build_skeleton(tree);
+        if (r == 0)
+                r = build_etc(request->template, tree);
+        if (r == 0)
+                r = mount_table_plan_tree(table, tree);
+        return r;
+}
+
+static int add_path_op(CratePlan *crate, PlanOpType type, const char *path, uint32_t flags) {
+        return plan_add(crate, &(PlanOp){.type = type, .path = path, .flags = flags});
+}
+
+static int build_proc(const SeccompProfile *profile, CratePlan *crate) {
+        int r;
+
+        r = add_path_op(crate, PLAN_OP_PROC, "/proc", profile->proc_subset ? PLAN_SUBSET_PID : 0);
+        if (r < 0 || profile->proc_subset)
+                return r;
+        r = add_path_op(crate, PLAN_OP_PROC_RDONLY, "/proc/sys", 0);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(proc_masks); i++)
+                /* What is not there in this host's /proc will not be there in the crate's. */
+                if (access(proc_masks[i].path, F_OK) == 0)
+                        r = add_path_op(crate, PLAN_OP_PROC_MASK, proc_masks[i].path,
+                                        proc_masks[i].directory ? PLAN_DIRECTORY : 0);
+        return r;
+}
+
+static int add_rlimit(CratePlan *crate, int resource, uint64_t value) {
+        return plan_add(crate,
+                        &(PlanOp){.type = PLAN_OP_RLIMIT, .a = (uint64_t) resource, .b = value});
+}
+
+/* A default above what this process itself may have is lowered to that; a value that was asked for
+ * is left to fail by name. */
+static uint64_t open_files(const Limits *limits) {
+        uint64_t value = limits->max[LIMIT_OPEN_FILES];
+        struct rlimit own;
+
+        if (!(limits->given & (1U << LIMIT_OPEN_FILES)) && getrlimit(RLIMIT_NOFILE, &own) == 0 &&
+            own.rlim_max < value)
+                return own.rlim_max;
+        return value;
+}
+
+static int build_rlimits(const Limits *limits, CratePlan *crate) {
+        int r;
+
+        r = add_rlimit(crate, RLIMIT_CORE, 0);
+        if (r == 0)
+                r = add_rlimit(crate, RLIMIT_NICE, 0);
+        if (r == 0)
+                r = add_rlimit(crate, RLIMIT_RTPRIO, 0);
+        if (r == 0 && limits->max[LIMIT_OPEN_FILES] != LIMIT_UNLIMITED)
+                r = add_rlimit(crate, RLIMIT_NOFILE, open_files(limits));
+        if (r == 0 && limits->max[LIMIT_FILE_SIZE] != LIMIT_UNLIMITED)
+                r = add_rlimit(crate, RLIMIT_FSIZE, limits->max[LIMIT_FILE_SIZE]);
+        return r;
+}
+
+/* Everything readable and executable, what is private or bound for writing writable; /dev and /proc
+ * have masters of their own. */
+static int build_landlock(const MountTable *table, CratePlan *crate) {
+        int r;
+
+        r = add_path_op(crate, PLAN_OP_LANDLOCK_PATH, "/", PLAN_RDONLY);
+        if (r == 0)
+                r = add_path_op(crate, PLAN_OP_LANDLOCK_PATH, "/dev", 0);
+        if (r == 0)
+                r = add_path_op(crate, PLAN_OP_LANDLOCK_PATH, "/proc", 0);
+        for (size_t i = 0; r == 0 && i < table->n_entries; i++) {
+                MountKind kind = table->entries[i].kind;
+
+                if (kind == MOUNT_PRIVATE || kind == MOUNT_RW)
+                        r = add_path_op(crate, PLAN_OP_LANDLOCK_PATH, table->entries[i].path, 0);
+        }
+        return r;
+}
+
+static int build_private(const Limits *limits, const MountTable *table, CratePlan *crate) {
+        int r;
+
+        r = plan_add(crate, &(PlanOp){.type = PLAN_OP_TMPFS,
+                                      .path = "/tmp",
+                                      .a = limits->max[LIMIT_DISK],
+                                      .b = limits->max[LIMIT_INODES]});
+        if (r == 0)
+                r = mount_table_plan_crate(table, crate);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(home_folders); i++)
+                r = add_path_op(crate, PLAN_OP_MOUNTPOINT, home_folders[i], PLAN_DIRECTORY);
+        return r;
+}
+
+static int build_crate(const CrateRequest *request, const SeccompProfile *profile,
+                       const MountTable *table, CratePlan *crate) {
+        int r;
+
+        r = plan_add(crate, &(PlanOp){.type = PLAN_OP_HOSTNAME, .source = CRATE_HOSTNAME});
+        if (r == 0)
+                r = plan_add(crate, &(PlanOp){.type = PLAN_OP_USERNS_MAX});
+        if (r == 0)
+                r = build_private(request->limits, table, crate);
+        if (r == 0)
+                r = build_proc(profile, crate);
+        if (r == 0)
+                r = add_path_op(crate, PLAN_OP_DEVPTS, "/dev/pts", 0);
+        if (r == 0)
+                r = add_path_op(crate, PLAN_OP_MQUEUE, "/dev/mqueue", 0);
+        if (r == 0)
+                r = build_rlimits(request->limits, crate);
+        if (r == 0 && profile->landlock)
+                r = build_landlock(table, crate);
+        if (r == 0)
+                r = plan_add(crate, &(PlanOp){.type = PLAN_OP_LANDLOCK_SCOPE});
+        if (r == 0)
+                r = plan_add(crate,
+                             &(PlanOp){.type = PLAN_OP_SECCOMP,
+                                       .source = profile->name,
+                                       .data = profile->filter,
+                                       .data_size = profile->n_filter * sizeof(*profile->filter)});
+        return r;
+}
+
+static int unknown_profile(const char *name, CrateError *ret_error) {
+        _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
+        const SeccompProfile *profiles;
+        size_t n;
+
+        profiles = seccomp_profiles(&n);
+        for (size_t i = 0; i < n; i++)
+                if (strbuf_appendf(&known, "%s%s", i > 0 ? ", " : "", profiles[i].name) < 0)
+                        return error_origin(-ENOMEM);
+        (void) crate_error_set(ret_error, "profile", ENOENT, NULL, "use one of those",
+                               "there is no profile \"%s\"; known are: %s", name, known.data ?: "");
+        return CRATE_BUILD_E_INVALID;
+}
+
+static bool table_has_rw(const MountTable *table) {
+        for (size_t i = 0; i < table->n_entries; i++)
+                if (table->entries[i].kind == MOUNT_RW)
+                        return true;
+        return false;
+}
+
+int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateError *ret_error) {
+        const char *profile_name = request->profile ?: request->template->seccomp ?: "default";
+        _cleanup_(mount_table_done) MountTable table = {};
+        _cleanup_(crate_plans_done) CratePlans plans = {};
+        const SeccompProfile *profile;
+        int r;
+
+        profile = seccomp_profile_find(profile_name);
+        if (!profile)
+                return unknown_profile(profile_name, ret_error);
+
+        r = plan_new(&plans.tree);
+        if (r == 0)
+                r = plan_new(&plans.crate);
+        if (r == 0)
+                r = fill_table(request, &table, plans.tree, ret_error);
+        if (r > 0)
+                return CRATE_BUILD_E_INVALID;
+        if (r == 0)
+                r = build_tree(request, &table, plans.tree);
+        if (r == 0)
+                r = build_crate(request, profile, &table, plans.crate);
+        if (r < 0)
+                return error_trace(r);
+
+        plan_digest((const CratePlan *const[]){plans.tree, plans.crate}, 2, plans.digest);
+        plans.notes = table.notes;
+        table.notes = STRV_NULL;
+        plans.workspace_rw = table_has_rw(&table);
+        *ret_plans = plans;
+        plans = (CratePlans){};
+        return 0;
+}
+
+int crate_build_env(const Template *template, const StrV *extra, StrV *ret_env) {
+        static const char *const defaults[][2] = {
+                {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                {"LANG", "C.UTF-8"},
+                {"HOME", CRATE_HOME},
+                {"USER", "agent"},
+                {"LOGNAME", "agent"},
+                {"SHELL", "/bin/sh"},
+                {"TMPDIR", "/tmp"},
+                {"XDG_CACHE_HOME", CRATE_HOME "/.cache"},
+                {"XDG_CONFIG_HOME", CRATE_HOME "/.config"},
+                {"XDG_DATA_HOME", CRATE_HOME "/.local/share"},
+                {"XDG_STATE_HOME", CRATE_HOME "/.local/state"},
+        };
+        _cleanup_(strv_done) StrV env = STRV_NULL;
+        const StrV *sets[] = {&template->env, extra};
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(defaults); i++)
+                r = strv_env_set(&env, defaults[i][0], defaults[i][1]);
+        for (size_t i = 0; r == 0 && i < template->pass_env.n_items; i++) {
+                const char *value = secure_getenv(template->pass_env.items[i]);
+
+                if (value)
+                        r = strv_env_set(&env, template->pass_env.items[i], value);
+        }
+        for (size_t k = 0; k < ELEMENTSOF(sets); k++)
+                for (size_t i = 0; r == 0 && sets[k] && i < sets[k]->n_items; i++) {
+                        _cleanup_(freep) char *name = strdup(sets[k]->items[i]);
+                        char *equals = name ? strchr(name, '=') : NULL;
+
+                        if (!equals)
+                                return error_origin(name ? -EINVAL : -ENOMEM);
+                        *equals = 0;
+                        r = strv_env_set(&env, name, equals + 1);
+                }
+        if (r < 0)
+                return error_trace(r);
+
+        *ret_env = env;
+        env = STRV_NULL;
+        return 0;
+}

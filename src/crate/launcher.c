@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "crate/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "basic/error.h"
+#include "basic/string-util.h"
+#include "crate/crate-internal.h"
+#include "crate/subuid.h"
+
+#define LAUNCHER_LINK_FD 3
+
+enum {
+        LAUNCHER_STATE_STARTING = 1U << 0,
+        LAUNCHER_STATE_READY = 1U << 1,
+};
+
+/* A crate that was asked for and is not gone yet. */
+typedef struct LauncherEntry {
+        uint32_t id;
+        uint32_t uid;
+        Crate *crate; /* NULL once it is forgotten */
+        struct LauncherEntry *next;
+} LauncherEntry;
+
+struct Launcher {
+        Link link;
+        pid_t pid;
+        uint32_t mode;
+        uint32_t last_id;
+        SubuidPool *subuids; /* root mode */
+        LauncherEntry *entries;
+        CrateError error;
+};
+
+char *launcher_program(void) {
+        const char *folder = secure_getenv("AGENTCRATE_LIBEXEC_DIR");
+        char *path = NULL;
+
+        if (asprintf(&path, "%s/agentcrate-launcher", string_empty(folder) ? LIBEXECDIR : folder) <
+            0)
+                return NULL;
+        return path;
+}
+
+/* The entry of that id, unlinked from the list if take is set. */
+static LauncherEntry *launcher_find(Launcher *launcher, uint32_t id, bool take) {
+        for (LauncherEntry **p = &launcher->entries; *p; p = &(*p)->next) {
+                LauncherEntry *entry = *p;
+
+                if (entry->id != id)
+                        continue;
+                if (take)
+                        *p = entry->next;
+                return entry;
+        }
+        return NULL;
+}
+
+static void launcher_release(Launcher *launcher, LauncherEntry *entry) {
+        if (launcher->subuids)
+                subuid_release(launcher->subuids, entry->uid);
+        free(entry);
+}
+
+static int on_ready(void *userdata, _unused_ Frame *frame) {
+        Launcher *launcher = userdata;
+
+        launcher->link.state = LAUNCHER_STATE_READY;
+        return 0;
+}
+
+static int on_made(void *userdata, Frame *frame) {
+        Launcher *launcher = userdata;
+        LauncherEntry *entry;
+
+        entry = launcher_find(launcher, frame->header.id, false);
+        if (!entry)
+                return error_origin(-EBADMSG);
+        if (entry->crate)
+                crate_on_made(entry->crate, TAKE_FD(frame->fds[0]));
+        return 0;
+}
+
+static int on_gone(void *userdata, Frame *frame) {
+        Launcher *launcher = userdata;
+        LauncherEntry *entry;
+        LauncherGone gone;
+        Crate *crate;
+
+        memcpy(&gone, frame->payload, sizeof(gone));
+        entry = launcher_find(launcher, frame->header.id, true);
+        if (!entry)
+                return error_origin(-EBADMSG);
+        crate = entry->crate;
+        launcher_release(launcher, entry);
+        if (crate)
+                crate_on_gone(crate, gone.wait_status);
+        return 0;
+}
+
+static void failure_terminate(ProtoFailure *failure) {
+        failure->step[sizeof(failure->step) - 1] = 0;
+        failure->path[sizeof(failure->path) - 1] = 0;
+}
+
+static int on_failed(void *userdata, Frame *frame) {
+        Launcher *launcher = userdata;
+        LauncherEntry *entry;
+        ProtoFailure failure;
+
+        memcpy(&failure, frame->payload, sizeof(failure));
+        failure_terminate(&failure);
+        if (frame->header.id == 0) {
+                (void) crate_explain_failure(&failure, &launcher->error);
+                return error_origin(-ECONNABORTED);
+        }
+
+        entry = launcher_find(launcher, frame->header.id, false);
+        if (!entry)
+                return error_origin(-EBADMSG);
+        if (entry->crate)
+                crate_on_failed(entry->crate, &failure);
+        return 0;
+}
+
+#define ANY (LAUNCHER_STATE_STARTING | LAUNCHER_STATE_READY)
+
+static const LinkPermit launcher_permits[] = {
+        {LAUNCHER_READY, LAUNCHER_STATE_STARTING, sizeof(LauncherReady), sizeof(LauncherReady), 0,
+         0, on_ready},
+        {LAUNCHER_FAILED, ANY, sizeof(ProtoFailure), sizeof(ProtoFailure), 0, 0, on_failed},
+        {LAUNCHER_MADE, LAUNCHER_STATE_READY, sizeof(LauncherMade), sizeof(LauncherMade), 1, 1,
+         on_made},
+        {LAUNCHER_GONE, LAUNCHER_STATE_READY, sizeof(LauncherGone), sizeof(LauncherGone), 0, 0,
+         on_gone},
+};
+
+/* Starts the program with an empty environment, the link as fd 3 and nothing else of ours. */
+static int launcher_spawn(const char *program, int link_fd, pid_t *ret_pid) {
+        char *const argv[] = {(char *) "agentcrate-launcher", NULL};
+        char *const environment[] = {NULL};
+        posix_spawn_file_actions_t actions;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return error_origin(-ENOMEM);
+        r = posix_spawn_file_actions_adddup2(&actions, link_fd, LAUNCHER_LINK_FD);
+        for (int fd = 0; r == 0 && fd < LAUNCHER_LINK_FD; fd++)
+                r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+        if (r == 0)
+                r = posix_spawn_file_actions_addclosefrom_np(&actions, LAUNCHER_LINK_FD + 1);
+        if (r == 0)
+                r = posix_spawn(ret_pid, program, &actions, NULL, argv, environment);
+        (void) posix_spawn_file_actions_destroy(&actions);
+        return r > 0 ? error_origin(-r) : 0;
+}
+
+static int launcher_connect(Launcher *launcher, const char *program, CrateError *ret_error) {
+        _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        int pair[2], r;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_origin(negative_errno());
+        ours = pair[0];
+        theirs = pair[1];
+        /* Only our end: the launcher may wait in a send, we never do. Above 3, where the spawned
+         * side puts its end. */
+        if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+                return error_origin(negative_errno());
+
+        r = launcher_spawn(program, theirs, &launcher->pid);
+        if (r < 0) {
+                (void) crate_error_set(
+                        ret_error, "launcher", -r, program,
+                        "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
+                        "the launcher %s cannot be started: %s", program, strerror(-r));
+                return LAUNCHER_E_FAILED;
+        }
+        launcher->link = (Link){
+                .fd = TAKE_FD(ours),
+                .name = "launcher",
+                .permits = launcher_permits,
+                .n_permits = ELEMENTSOF(launcher_permits),
+                .state = LAUNCHER_STATE_STARTING,
+                .userdata = launcher,
+        };
+        return 0;
+}
+
+static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config) {
+        LauncherSetup setup = {.mode = launcher->mode, .net_stock = (uint32_t) config->net_stock};
+        _cleanup_(fd_closep) int plan_fd = -EBADF;
+        int fds[2], r;
+
+        r = plan_to_memfd(config->tree, &plan_fd);
+        if (r < 0)
+                return error_trace(r);
+        fds[0] = plan_fd;
+        fds[1] = launcher->subuids ? subuid_pool_get_fd(launcher->subuids) : -EBADF;
+        return error_fold(link_send(&launcher->link, LAUNCHER_SETUP, 0, &setup, sizeof(setup), fds,
+                                    launcher->subuids ? 2 : 1));
+}
+
+int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateError *ret_error) {
+        _cleanup_(launcher_freep) Launcher *launcher = NULL;
+        _cleanup_(freep) char *program = NULL;
+        int r;
+
+        launcher = calloc(1, sizeof(*launcher));
+        program = config->program ? strdup(config->program) : launcher_program();
+        if (!launcher || !program)
+                return error_origin(-ENOMEM);
+        launcher->link = LINK_NULL;
+        launcher->mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
+
+        if (launcher->mode == LAUNCHER_MODE_ROOT) {
+                r = subuid_pool_new(config->subuid_base, config->subuid_count, &launcher->subuids,
+                                    ret_error);
+                if (r != 0)
+                        return r == SUBUID_E_FAILED ? LAUNCHER_E_FAILED : error_trace(r);
+        }
+        r = launcher_connect(launcher, program, ret_error);
+        if (r != 0)
+                return r;
+        r = launcher_send_setup(launcher, config);
+        if (r < 0)
+                return error_trace(r);
+
+        *ret_launcher = TAKE_PTR(launcher);
+        return 0;
+}
+
+Launcher *launcher_free(Launcher *launcher) {
+        LauncherEntry *next;
+
+        if (!launcher)
+                return NULL;
+
+        link_done(&launcher->link);
+        if (launcher->pid > 0)
+                while (waitpid(launcher->pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+        for (LauncherEntry *entry = launcher->entries; entry; entry = next) {
+                next = entry->next;
+                launcher_release(launcher, entry);
+        }
+        launcher->subuids = subuid_pool_free(launcher->subuids);
+        crate_error_done(&launcher->error);
+        free(launcher);
+        return NULL;
+}
+
+int launcher_get_fd(const Launcher *launcher) {
+        return launcher->link.fd;
+}
+
+bool launcher_is_ready(const Launcher *launcher) {
+        return launcher->link.state == LAUNCHER_STATE_READY;
+}
+
+const CrateError *launcher_get_error(const Launcher *launcher) {
+        return &launcher->error;
+}
+
+/* No more will come from it: every crate is told. */
+static int launcher_lose(Launcher *launcher) {
+        if (!launcher->error.text)
+                (void) crate_error_set(&launcher->error, "launcher", 0, NULL, NULL,
+                                       "the launcher ended unexpectedly");
+        for (;;) {
+                LauncherEntry *entry;
+                Crate *crate = NULL;
+
+                for (entry = launcher->entries; entry && !entry->crate; entry = entry->next)
+                        ;
+                if (!entry)
+                        return LAUNCHER_E_FAILED;
+                crate = entry->crate;
+                entry->crate = NULL;
+                crate_on_launcher_lost(crate, &launcher->error);
+        }
+}
+
+int launcher_dispatch(Launcher *launcher) {
+        int r;
+
+        do
+                r = link_dispatch(&launcher->link, MSG_DONTWAIT);
+        while (r == 0);
+        return r == LINK_E_AGAIN ? 0 : launcher_lose(launcher);
+}
+
+int launcher_make(Launcher *launcher, Crate *crate, int control_fd, int plan_fd, int cgroup_fd,
+                  uint32_t *ret_id, CrateError *ret_error) {
+        LauncherMake make = {.uid = geteuid(), .gid = getegid(), .has_cgroup = cgroup_fd >= 0};
+        const int fds[] = {control_fd, plan_fd, cgroup_fd};
+        LauncherEntry *entry;
+        int r;
+
+        if (launcher->subuids) {
+                r = subuid_acquire(launcher->subuids, &make.uid, ret_error);
+                if (r != 0)
+                        return r == SUBUID_E_FAILED ? LAUNCHER_E_FAILED : error_trace(r);
+                make.gid = make.uid;
+        }
+        entry = calloc(1, sizeof(*entry));
+        if (!entry) {
+                if (launcher->subuids)
+                        subuid_release(launcher->subuids, make.uid);
+                return error_origin(-ENOMEM);
+        }
+        *entry = (LauncherEntry){
+                .id = ++launcher->last_id ?: ++launcher->last_id, .uid = make.uid, .crate = crate};
+
+        r = link_send(&launcher->link, LAUNCHER_MAKE, entry->id, &make, sizeof(make), fds,
+                      make.has_cgroup ? 3 : 2);
+        if (r != 0) {
+                launcher_release(launcher, entry);
+                (void) crate_error_set(ret_error, "launcher", r < 0 ? -r : EPIPE, NULL, "try again",
+                                       r == -ENOBUFS ? "the launcher is busy"
+                                                     : "the launcher has ended");
+                return LAUNCHER_E_FAILED;
+        }
+        entry->next = launcher->entries;
+        launcher->entries = entry;
+        *ret_id = entry->id;
+        return 0;
+}
+
+void launcher_forget(Launcher *launcher, uint32_t id) {
+        LauncherEntry *entry = launcher_find(launcher, id, false);
+
+        if (entry)
+                entry->crate = NULL;
+}
