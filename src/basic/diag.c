@@ -78,16 +78,33 @@ static int append_escaped(StrBuf *buf, const char *s, size_t size) {
         return 0;
 }
 
-char *diag_quote(const char *s) {
-        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
-        size_t size = strlen(s), cut = size;
+/* Cut between characters. */
+static int append_excerpt(StrBuf *buf, const char *s, size_t size) {
+        size_t cut = size;
+        int r;
 
-        if (size > DIAG_QUOTE_MAX)
-                for (cut = DIAG_QUOTE_MAX; cut > 0 && ((unsigned char) s[cut] & 0xc0) == 0x80;)
+        if (size > DIAG_EXCERPT_MAX)
+                for (cut = DIAG_EXCERPT_MAX; cut > 0 && ((unsigned char) s[cut] & 0xc0) == 0x80;)
                         cut--;
 
-        if (strbuf_append_byte(&buf, '"') < 0 || append_escaped(&buf, s, cut) < 0 ||
-            (cut < size && strbuf_append_string(&buf, "…") < 0) ||
+        r = append_escaped(buf, s, cut);
+        if (r == 0 && cut < size)
+                r = strbuf_append_string(buf, "…");
+        return error_trace(r);
+}
+
+char *diag_excerpt(const char *s, size_t size) {
+        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
+
+        if (append_excerpt(&buf, s, size) < 0)
+                return NULL;
+        return strbuf_steal(&buf);
+}
+
+char *diag_quote(const char *s) {
+        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
+
+        if (strbuf_append_byte(&buf, '"') < 0 || append_excerpt(&buf, s, strlen(s)) < 0 ||
             strbuf_append_byte(&buf, '"') < 0)
                 return NULL;
         return strbuf_steal(&buf);

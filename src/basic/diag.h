@@ -36,8 +36,10 @@ int diag_add(DiagList *list, const char *file, uint32_t line, uint32_t column, c
 /* "FILE:LINE:COL: KEY.PATH: TEXT" without newline; owned by the caller, NULL if out of memory. */
 char *diag_format(const Diag *diag);
 
-#define DIAG_QUOTE_MAX 64U
+#define DIAG_EXCERPT_MAX 64U
 
-/* A value of somebody else's, in quotes and fit to stand in a text: cut to DIAG_QUOTE_MAX bytes,
- * control characters and what is not UTF-8 escaped. Owned by the caller, NULL if out of memory. */
+/* Somebody else's bytes, fit to stand in a text: cut to DIAG_EXCERPT_MAX, with control characters
+ * and what is not UTF-8 escaped. Owned by the caller, NULL if out of memory. */
+char *diag_excerpt(const char *s, size_t size);
+/* The same in quotes. */
 char *diag_quote(const char *s);

@@ -9,15 +9,12 @@
 #include "basic/json-scan.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <locale.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "basic/error.h"
-#include "basic/string-util.h"
+#include "basic/json-doc.h"
 #include "basic/utf8.h"
 
 #define CHUNK_NODES_MIN 16U
@@ -25,38 +22,10 @@
 /* Up to this many members, comparing each with each beats sorting. */
 #define PAIRWISE_MAX 8U
 
-typedef struct Node {
-        JsonNode public;
-        char *key; /* decoded; only for a member name with escapes, else the slice is the name */
-        size_t key_size;
-} Node;
-
-typedef struct Chunk Chunk;
-
-struct Chunk {
-        Chunk *next;
-        size_t n_nodes, n_max;
-        Node nodes[];
-};
-
-struct JsonDoc {
-        const char *text;
-        size_t size;
-        size_t n_nodes;
-        const JsonNode *root;
-        Chunk *chunks; /* the newest first */
-};
-
 typedef struct Frame {
         JsonNode *node; /* an open array or object */
         JsonNode *last; /* its newest child */
 } Frame;
-
-typedef struct Key {
-        const char *data;
-        size_t size;
-        const JsonNode *node;
-} Key;
 
 typedef struct Scan {
         JsonDoc *doc;
@@ -109,81 +78,29 @@ static void scan_rewind(Scan *s, size_t pos) {
 
 /* --- nodes --- */
 
-static int doc_new_node(JsonDoc *doc, Node **ret_node) {
-        Chunk *chunk = doc->chunks;
+static int doc_new_node(JsonDoc *doc, JsonNodeData **ret_node) {
+        JsonChunk *chunk = doc->chunks;
 
         if (!chunk || chunk->n_nodes == chunk->n_max) {
                 size_t n = chunk ? size_min(chunk->n_max * 2, CHUNK_NODES_MAX) : CHUNK_NODES_MIN;
 
-                chunk = malloc(sizeof(Chunk) + n * sizeof(Node));
+                chunk = malloc(sizeof(JsonChunk) + n * sizeof(JsonNodeData));
                 if (!chunk)
                         return error_origin(-ENOMEM);
-                *chunk = (Chunk){.next = doc->chunks, .n_max = n};
+                *chunk = (JsonChunk){.next = doc->chunks, .n_max = n};
                 doc->chunks = chunk;
         }
 
         *ret_node = &chunk->nodes[chunk->n_nodes++];
-        **ret_node = (Node){};
+        **ret_node = (JsonNodeData){};
         doc->n_nodes++;
         return 0;
-}
-
-JsonDoc *json_doc_free(JsonDoc *doc) {
-        if (!doc)
-                return NULL;
-
-        while (doc->chunks) {
-                Chunk *chunk = doc->chunks;
-
-                doc->chunks = chunk->next;
-                for (size_t i = 0; i < chunk->n_nodes; i++)
-                        free(chunk->nodes[i].key);
-                free(chunk);
-        }
-        free(doc);
-        return NULL;
-}
-
-/* Decodes the slice of a string, quotes included. *ret_string is NUL-terminated. */
-static int decode_string(const char *slice, size_t size, char **ret_string, size_t *ret_size) {
-        json_t *value;
-        char *s;
-        size_t n;
-
-        /* Without an escape the slice is the string. */
-        if (!memchr(slice, '\\', size)) {
-                s = strndup(slice + 1, size - 2);
-                n = size - 2;
-        } else {
-                value = json_loadb(slice, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-                if (!value)
-                        return error_origin(-ENOMEM); /* the scanner has checked all else */
-                n = json_string_length(value);
-                s = malloc(n + 1);
-                if (s)
-                        memcpy(s, json_string_value(value), n + 1);
-                json_decref(value);
-        }
-        if (!s)
-                return error_origin(-ENOMEM);
-
-        *ret_string = s;
-        *ret_size = n;
-        return 0;
-}
-
-static Key node_key(const JsonDoc *doc, const JsonNode *node) {
-        const Node *n = (const Node *) node;
-
-        if (n->key)
-                return (Key){n->key, n->key_size, node};
-        return (Key){doc->text + node->key_offset, node->key_size, node};
 }
 
 /* Adds a node for the value at the current position to the innermost open container. */
 static int scan_add(Scan *s, JsonType type, JsonNode **ret_node) {
         Frame *frame = s->depth > 0 ? &s->stack[s->depth - 1] : NULL;
-        Node *node = NULL;
+        JsonNodeData *node = NULL;
         int r;
 
         if (s->doc->n_nodes >= JSON_SCAN_NODES_MAX)
@@ -218,19 +135,15 @@ static int scan_add(Scan *s, JsonType type, JsonNode **ret_node) {
         node->public.key_size = s->key_size;
         if (!memchr(s->text + s->key_offset, '\\', s->key_size))
                 return 0;
-        r = decode_string(s->text + s->key_offset - 1, s->key_size + 2, &node->key,
-                          &node->key_size);
+        r = json_decode_string(s->text + s->key_offset - 1, s->key_size + 2, &node->key,
+                               &node->key_size);
         return error_trace(r);
 }
 
 /* --- equal member names --- */
 
-static bool key_equal(const Key *a, const Key *b) {
-        return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
-}
-
 static int key_compare(const void *a, const void *b) {
-        const Key *x = a, *y = b;
+        const JsonName *x = a, *y = b;
         int r;
 
         if (x->size != y->size)
@@ -243,12 +156,12 @@ static int key_compare(const void *a, const void *b) {
 
 static const JsonNode *find_twin_pairwise(const JsonDoc *doc, const JsonNode *object) {
         for (const JsonNode *b = object->first; b; b = b->next) {
-                Key key = node_key(doc, b);
+                JsonName key = json_node_name(doc, b);
 
                 for (const JsonNode *a = object->first; a != b; a = a->next) {
-                        Key other = node_key(doc, a);
+                        JsonName other = json_node_name(doc, a);
 
-                        if (key_equal(&key, &other))
+                        if (json_name_equal(&key, &other))
                                 return b;
                 }
         }
@@ -257,19 +170,19 @@ static const JsonNode *find_twin_pairwise(const JsonDoc *doc, const JsonNode *ob
 
 /* The first member, in the order of the text, whose name stood before. */
 static int find_twin_sorted(const JsonDoc *doc, const JsonNode *object, const JsonNode **ret_twin) {
-        _cleanup_(freep) Key *keys = NULL;
+        _cleanup_(freep) JsonName *keys = NULL;
         const JsonNode *twin = NULL;
         size_t n = 0;
 
-        keys = malloc(object->n_children * sizeof(Key));
+        keys = malloc(object->n_children * sizeof(JsonName));
         if (!keys)
                 return error_origin(-ENOMEM);
 
         for (const JsonNode *child = object->first; child; child = child->next)
-                keys[n++] = node_key(doc, child);
-        qsort(keys, n, sizeof(Key), key_compare);
+                keys[n++] = json_node_name(doc, child);
+        qsort(keys, n, sizeof(JsonName), key_compare);
         for (size_t i = 1; i < n; i++)
-                if (key_equal(&keys[i - 1], &keys[i]) &&
+                if (json_name_equal(&keys[i - 1], &keys[i]) &&
                     (!twin || keys[i].node->offset < twin->offset))
                         twin = keys[i].node;
 
@@ -280,7 +193,7 @@ static int find_twin_sorted(const JsonDoc *doc, const JsonNode *object, const Js
 static int scan_check_names(Scan *s, const JsonNode *object) {
         const JsonNode *twin = NULL;
         char name[61] = {};
-        Key key;
+        JsonName key;
         int r;
 
         if (object->n_children <= PAIRWISE_MAX)
@@ -293,7 +206,7 @@ static int scan_check_names(Scan *s, const JsonNode *object) {
         if (!twin)
                 return 0;
 
-        key = node_key(s->doc, twin);
+        key = json_node_name(s->doc, twin);
         (void) memcpy(name, key.data, size_min(key.size, sizeof(name) - 1));
         name[utf8_valid_size(name, size_min(key.size, sizeof(name) - 1))] = 0;
         scan_rewind(s, twin->key_offset - 1);
@@ -628,171 +541,4 @@ int json_scan(const char *text, size_t size, JsonDoc **ret_doc, JsonError *ret_e
 
         *ret_doc = TAKE_PTR(doc);
         return 0;
-}
-
-/* --- reading --- */
-
-const JsonNode *json_doc_root(const JsonDoc *doc) {
-        return doc->root;
-}
-
-const char *json_node_slice(const JsonDoc *doc, const JsonNode *node) {
-        return doc->text + node->offset;
-}
-
-const JsonNode *json_node_member(const JsonDoc *doc, const JsonNode *node, const char *name) {
-        Key wanted = {.data = name, .size = strlen(name)};
-
-        if (!node || node->type != JSON_NODE_OBJECT)
-                return NULL;
-
-        for (const JsonNode *child = node->first; child; child = child->next) {
-                Key key = node_key(doc, child);
-
-                if (key_equal(&key, &wanted))
-                        return child;
-        }
-        return NULL;
-}
-
-int json_node_key(const JsonDoc *doc, const JsonNode *node, char **ret_key) {
-        Key key = node_key(doc, node);
-        char *s;
-
-        s = strndup(key.data, key.size);
-        if (!s)
-                return error_origin(-ENOMEM);
-        *ret_key = s;
-        return 0;
-}
-
-int json_node_string(const JsonDoc *doc, const JsonNode *node, char **ret_string,
-                     size_t *ret_size) {
-        _cleanup_(freep) char *s = NULL;
-        size_t size;
-        int r;
-
-        if (node->type != JSON_NODE_STRING)
-                return JSON_NODE_E_TYPE;
-
-        r = decode_string(json_node_slice(doc, node), node->size, &s, &size);
-        if (r < 0)
-                return error_trace(r);
-        if (!ret_size && strlen(s) != size)
-                return JSON_NODE_E_NUL;
-
-        *ret_string = TAKE_PTR(s);
-        if (ret_size)
-                *ret_size = size;
-        return 0;
-}
-
-bool json_node_string_equal(const JsonDoc *doc, const JsonNode *node, const char *s) {
-        _cleanup_(freep) char *value = NULL;
-
-        return node && json_node_string(doc, node, &value, NULL) == 0 && string_equal(value, s);
-}
-
-int json_node_uint64(const JsonDoc *doc, const JsonNode *node, uint64_t *ret_value) {
-        const char *slice = json_node_slice(doc, node);
-        uint64_t value = 0;
-
-        if (node->type != JSON_NODE_NUMBER)
-                return JSON_NODE_E_TYPE;
-
-        for (size_t i = 0; i < node->size; i++)
-                if (slice[i] < '0' || slice[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-                    __builtin_add_overflow(value, (uint64_t) (slice[i] - '0'), &value))
-                        return JSON_NODE_E_RANGE;
-
-        *ret_value = value;
-        return 0;
-}
-
-int json_node_int64(const JsonDoc *doc, const JsonNode *node, int64_t *ret_value) {
-        const char *slice = json_node_slice(doc, node);
-        JsonNode digits = *node;
-        bool negative;
-        uint64_t value;
-        int r;
-
-        if (node->type != JSON_NODE_NUMBER)
-                return JSON_NODE_E_TYPE;
-
-        negative = slice[0] == '-';
-        if (negative) {
-                digits.offset++;
-                digits.size--;
-        }
-        r = json_node_uint64(doc, &digits, &value);
-        if (r != 0)
-                return r;
-        if (value > (uint64_t) INT64_MAX + negative)
-                return JSON_NODE_E_RANGE;
-
-        *ret_value = negative ? (int64_t) (0 - value) : (int64_t) value;
-        return 0;
-}
-
-int json_node_bool(const JsonNode *node, bool *ret_value) {
-        if (node->type != JSON_NODE_TRUE && node->type != JSON_NODE_FALSE)
-                return JSON_NODE_E_TYPE;
-        *ret_value = node->type == JSON_NODE_TRUE;
-        return 0;
-}
-
-int json_node_double(const JsonDoc *doc, const JsonNode *node, double *ret_value) {
-        _cleanup_(freep) char *s = NULL;
-        locale_t c_locale;
-        double value;
-
-        if (node->type != JSON_NODE_NUMBER)
-                return JSON_NODE_E_TYPE;
-
-        s = strndup(json_node_slice(doc, node), node->size);
-        c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-        if (!s || !c_locale) {
-                if (c_locale)
-                        freelocale(c_locale);
-                return error_origin(-ENOMEM);
-        }
-        value = strtod_l(s, NULL, c_locale);
-        freelocale(c_locale);
-        if (isinf(value))
-                return JSON_NODE_E_RANGE;
-
-        *ret_value = value;
-        return 0;
-}
-
-static int path_append(StrBuf *path, const JsonDoc *doc, const JsonNode *node) {
-        size_t index = 0;
-        int r;
-
-        if (node->parent->type == JSON_NODE_ARRAY) {
-                for (const JsonNode *child = node->parent->first; child != node;
-                     child = child->next)
-                        index++;
-                r = strbuf_appendf(path, "[%zu]", index);
-        } else {
-                Key key = node_key(doc, node);
-
-                r = path->size > 0 ? strbuf_append_byte(path, '.') : 0;
-                if (r == 0)
-                        r = strbuf_append(path, key.data, key.size);
-        }
-        return error_trace(r);
-}
-
-char *json_node_path(const JsonDoc *doc, const JsonNode *node) {
-        _cleanup_(strbuf_done) StrBuf path = STRBUF_NULL;
-        const JsonNode *nodes[JSON_SCAN_DEPTH_MAX + 1];
-        size_t n = 0;
-
-        for (; node->parent; node = node->parent)
-                nodes[n++] = node;
-        while (n > 0)
-                if (path_append(&path, doc, nodes[--n]) < 0)
-                        return NULL;
-        return strbuf_steal(&path);
 }

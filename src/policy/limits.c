@@ -251,7 +251,7 @@ static int json_milli_value(const JsonDoc *doc, const JsonNode *node, uint64_t *
         else if (value < 1)
                 *ret_wrong = fpclassify(value) == FP_ZERO ? "is zero" : "is too small";
         else
-                *ret_value = (uint64_t) llround(value);
+                *ret_value = (uint64_t) (value + 0.5);
         return 0;
 }
 
@@ -280,7 +280,7 @@ static int json_number_value(LimitName name, const JsonDoc *doc, const JsonNode 
 
 static int json_limit(Limits *limits, LimitName name, const JsonDoc *doc, const JsonNode *node,
                       const char *file, const char *path, DiagList *diags) {
-        _cleanup_(freep) char *slice = NULL, *quoted = NULL;
+        _cleanup_(freep) char *excerpt = NULL;
         const char *wrong = NULL;
         uint64_t value = 0;
         int r = 0;
@@ -298,14 +298,11 @@ static int json_limit(Limits *limits, LimitName name, const JsonDoc *doc, const 
                 return 0;
         }
 
-        /* What stands in quotes in the file is quoted already. */
-        slice = strndup(json_node_slice(doc, node) + (node->type == JSON_NODE_STRING),
-                        node->size - (node->type == JSON_NODE_STRING ? 2 : 0));
-        quoted = slice ? diag_quote(slice) : NULL;
-        if (!quoted)
+        excerpt = diag_excerpt(json_node_slice(doc, node), node->size);
+        if (!excerpt)
                 return error_origin(-ENOMEM);
         return error_trace(diag_add(diags, file, node->line, node->column, path, "%s %s; %s",
-                                    quoted, wrong, unit_table[limit_unit(name)].json_remedy));
+                                    excerpt, wrong, unit_table[limit_unit(name)].json_remedy));
 }
 
 static int json_member(Limits *limits, const JsonDoc *doc, const JsonNode *node, const char *file,

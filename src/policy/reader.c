@@ -36,14 +36,12 @@ int reader_fault(const Reader *reader, const JsonNode *node, const char *format,
 }
 
 int reader_fault_value(const Reader *reader, const JsonNode *node, const char *text) {
-        size_t quotes = node->type == JSON_NODE_STRING; /* that the file has already */
-        _cleanup_(freep) char *slice = NULL, *quoted = NULL;
+        _cleanup_(freep) char *value = NULL;
 
-        slice = strndup(json_node_slice(reader->doc, node) + quotes, node->size - 2 * quotes);
-        quoted = slice ? diag_quote(slice) : NULL;
-        if (!quoted)
+        value = diag_excerpt(json_node_slice(reader->doc, node), node->size);
+        if (!value)
                 return error_origin(-ENOMEM);
-        return error_trace(reader_fault(reader, node, "%s %s", quoted, text));
+        return error_trace(reader_fault(reader, node, "%s %s", value, text));
 }
 
 /* --- containers --- */

@@ -48,7 +48,7 @@ static inline size_t reader_n_faults(const DiagList *diags) {
 /* A fault at that node. */
 int reader_fault(const Reader *reader, const JsonNode *node, const char *format, ...)
         _printf_(3, 4);
-/* A fault that quotes the node's text: QUOTED and the text. */
+/* A fault that begins with the value as the file has it. */
 int reader_fault_value(const Reader *reader, const JsonNode *node, const char *text);
 /* An object with the keys of a table, which ends with a row without a name. */
 int reader_object(const Reader *reader, const JsonNode *node, const ReaderKey *keys, void *target);

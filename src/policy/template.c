@@ -86,8 +86,8 @@ static int read_place(const Reader *reader, const JsonNode *node, char **ret_pat
 
                 if (rest && (*rest == 0 || *rest == '/'))
                         return reader_fault_value(reader, node,
-                                                  "lies where each crate has its own /proc, /dev "
-                                                  "and no /sys");
+                                                  "lies in /proc, /dev or /sys, of which each "
+                                                  "crate has its own form");
         }
         *ret_path = TAKE_PTR(path);
         return 0;
