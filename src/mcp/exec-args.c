@@ -333,6 +333,8 @@ static int parse_workspace_mode(ExecParser *parser, const JsonNode *node) {
                 parser->args->workspace_ro = true;
         else if (!json_node_string_equal(parser->doc, node, "rw"))
                 return fault(parser, "workspace.mode must be \"ro\" or \"rw\"");
+
+        parser->args->workspace_mode_given = true;
         return 0;
 }
 

@@ -31,6 +31,7 @@ typedef struct ExecArgs {
         OnHit on_hit;
         char *template;  /* NULL: the default */
         char *workspace; /* NULL: the connection's, if it has one */
+        bool workspace_mode_given;
         bool workspace_ro;
 } ExecArgs;
 

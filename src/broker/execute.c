@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "broker/execute.h"
+
+#include <inttypes.h>
+
+#include "basic/diag.h"
+#include "basic/error.h"
+#include "broker/authorize.h"
+#include "broker/call.h"
+#include "broker/log.h"
+#include "broker/result.h"
+#include "broker/supervise.h"
+#include "crate/build.h"
+#include "mcp/exec-args.h"
+
+#define TEMPLATE_DEFAULT "host"
+#define LOST_TEXT "the job was lost: the broker was stopped before it ended"
+
+_Static_assert(EXEC_ARGS_CAPTURE_MAX == CAPTURE_MAX, "one bound, named in two places");
+
+typedef struct Execution {
+        const Template *template;
+        ExecArgs args; /* until it is started */
+        char *workspace;
+        bool workspace_ro;
+        Supervisor supervisor;
+} Execution;
+
+static int refuse(char **ret_text, const char *format, ...) _printf_(2, 3);
+static int refuse(char **ret_text, const char *format, ...) {
+        va_list ap;
+        char *text;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (r < 0)
+                return error_origin(-ENOMEM);
+
+        *ret_text = text;
+        return EXECUTOR_E_REFUSED;
+}
+
+static int refuse_error(const CrateError *error, char **ret_text) {
+        *ret_text = result_error_text(error);
+        return *ret_text ? EXECUTOR_E_REFUSED : error_origin(-ENOMEM);
+}
+
+static void execution_free(Call *call) {
+        Execution *execution = call->execution;
+
+        if (!execution)
+                return;
+
+        supervisor_done(&execution->supervisor);
+        exec_args_done(&execution->args);
+        free(execution->workspace);
+        free(execution);
+        call->execution = NULL;
+}
+
+static int refuse_template(const Manager *manager, const char *name, char **ret_text) {
+        _cleanup_(strbuf_done) StrBuf list = STRBUF_NULL;
+        _cleanup_(freep) char *quoted = NULL;
+
+        for (size_t i = 0; i < manager->policy->n_templates; i++)
+                if (strbuf_appendf(&list, "%s%s", i > 0 ? ", " : "",
+                                   manager->policy->templates[i]->name) < 0)
+                        return error_origin(-ENOMEM);
+
+        quoted = diag_quote(name);
+        return refuse(ret_text, "there is no template %s; the templates are: %s", quoted ?: name,
+                      list.data ?: "none");
+}
+
+static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arguments,
+                             char **ret_text) {
+        Execution *execution;
+        const char *template;
+        int r;
+
+        execution = call->execution = calloc(1, sizeof(Execution));
+        if (!execution)
+                return error_origin(-ENOMEM);
+
+        r = exec_args_parse(doc, arguments, &execution->args, ret_text);
+        if (r != 0)
+                return r == EXEC_ARGS_E_INVALID ? EXECUTOR_E_REFUSED : error_fold(r);
+
+        template = execution->args.template ?: TEMPLATE_DEFAULT;
+        execution->template = policy_find_template(call->manager->policy, template);
+        if (!execution->template)
+                return refuse_template(call->manager, template, ret_text);
+
+        r = authorize_workspace(&call->client->workspace, &execution->args, &execution->workspace,
+                                &execution->workspace_ro, ret_text);
+        return r == AUTHORIZE_E_DENIED ? EXECUTOR_E_REFUSED : error_fold(r);
+}
+
+/* Template, then arguments. */
+static void job_set_limits(CrateJob *job, const Execution *execution) {
+        limits_init(&job->limits);
+        limits_merge(&job->limits, &execution->template->limits);
+        limits_merge(&job->limits, &execution->args.limits);
+        job->on_hit =
+                execution->args.on_hit_given ? execution->args.on_hit : execution->template->on_hit;
+        job->capture = execution->args.capture_given ? execution->args.capture : CAPTURE_DEFAULT;
+}
+
+/* Moves what the arguments hold into the job. */
+static int job_fill(CrateJob *job, Execution *execution) {
+        ExecArgs *args = &execution->args;
+        int r;
+
+        r = crate_build_env(execution->template, &args->env, &job->env);
+        if (r < 0)
+                return error_trace(r);
+
+        job_set_limits(job, execution);
+        job->argv = args->argv;
+        args->argv = STRV_NULL;
+        job->command = TAKE_PTR(args->command);
+        job->command_size = args->command_size;
+        job->cwd = TAKE_PTR(args->cwd);
+        if (args->stdin_data) {
+                job->stdin_mode = CRATE_STDIN_DATA;
+                job->stdin_data = TAKE_PTR(args->stdin_data);
+                job->stdin_size = args->stdin_size;
+        }
+        return 0;
+}
+
+static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
+        Execution *execution = call->execution;
+        _cleanup_(crate_plans_done) CratePlans plans = {};
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        CrateRequest request = {
+                .template = execution->template,
+                .workspace = execution->workspace,
+                .workspace_ro = execution->workspace_ro,
+                .limits = &job->limits,
+        };
+        CrateSpec spec = {.template = execution->template->name};
+        LauncherRun *run;
+        int r;
+
+        r = crate_build_plans(&request, &plans, &error);
+        if (r == CRATE_BUILD_E_INVALID)
+                return refuse_error(&error, ret_text);
+        if (r != 0)
+                return error_fold(r);
+
+        r = launchers_get(call->manager, execution->template, &run, &error);
+        if (r == LAUNCHERS_E_UNAVAILABLE)
+                return refuse_error(&error, ret_text);
+        if (r != 0)
+                return error_fold(r);
+
+        spec.plan = plans.crate;
+        spec.workspace_rw = plans.workspace_rw;
+        memcpy(spec.plan_digest, plans.digest, sizeof(spec.plan_digest));
+        r = supervisor_start(&execution->supervisor, call, run, &spec, job, &error);
+        return r == SUPERVISOR_E_FAILED ? refuse_error(&error, ret_text) : error_fold(r);
+}
+
+static int execution_start(Call *call, char **ret_text) {
+        const Manager *manager = call->manager;
+        _cleanup_(crate_job_done) CrateJob job = {};
+        int r;
+
+        if (manager->n_crates >= manager->policy->config.crates_max)
+                return refuse(ret_text,
+                              "the broker runs %zu jobs, which is its limit (instance.crates): try "
+                              "again when one has ended",
+                              manager->n_crates);
+        if (!budget_has_crate(&manager->budget))
+                return refuse(ret_text,
+                              "the broker runs %zu jobs and its limit of %zu open files allows no "
+                              "more: try again when one has ended, or raise the limit",
+                              manager->n_crates, manager->budget.max);
+
+        crate_job_init(&job);
+        r = job_fill(&job, call->execution);
+        if (r < 0)
+                return error_trace(r);
+        return execution_launch(call, &job, ret_text);
+}
+
+static void execution_stop(Call *call, bool grace) {
+        Execution *execution = call->execution;
+
+        supervisor_stop(&execution->supervisor, grace);
+}
+
+static void execution_pause(Call *call, bool pause) {
+        Execution *execution = call->execution;
+
+        supervisor_pause(&execution->supervisor, pause);
+}
+
+static int execution_finish(Call *call, ExecutorResult *ret_result) {
+        Execution *execution = call->execution;
+
+        return error_trace(result_to_answer(crate_get_result(execution->supervisor.crate),
+                                            call->lost ? LOST_TEXT : NULL, ret_result));
+}
+
+const Executor execute_sandbox_exec = {
+        .tool = TOOL_SANDBOX_EXEC,
+        .prepare = execution_prepare,
+        .start = execution_start,
+        .stop = execution_stop,
+        .pause = execution_pause,
+        .finish = execution_finish,
+        .free = execution_free,
+};

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "broker/launchers.h"
+
+#include <sys/epoll.h>
+
+#include "basic/error.h"
+#include "basic/time-util.h"
+#include "broker/log.h"
+#include "crate/build.h"
+
+/* Net namespaces that a launcher keeps ready. */
+#define NET_STOCK 8U
+#define PAUSE_MIN_USEC (200 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC (30 * USEC_PER_SEC)
+
+/* What stays of a template's launcher when it is replaced. */
+struct LauncherUnit {
+        LIST_ENTRY(LauncherUnit) entry;
+        Manager *manager;
+        const Template *template;
+        LauncherRun *run;    /* NULL: none runs */
+        uint64_t pause_usec; /* 0: the last one worked */
+        uint64_t not_before; /* monotonic */
+        CrateError error;    /* of the last failure */
+};
+
+struct LauncherRun {
+        LauncherUnit *unit;
+        Launcher *launcher;
+        sd_event_source *source;
+        size_t n_refs; /* crates, and the unit while it is the current one */
+};
+
+LauncherRun *launcher_run_unref(LauncherRun *run) {
+        if (!run || --run->n_refs > 0)
+                return NULL;
+
+        sd_event_source_disable_unref(run->source);
+        launcher_free(run->launcher);
+        free(run);
+        return NULL;
+}
+DEFINE_CLEANUP(LauncherRun, launcher_run_unref);
+
+Launcher *launcher_run_launcher(LauncherRun *run) {
+        return run->launcher;
+}
+
+/* Moves an error; the text is what is shown. */
+static void unit_set_error(LauncherUnit *unit, CrateError *error) {
+        crate_error_done(&unit->error);
+        unit->error = *error;
+        *error = CRATE_ERROR_NULL;
+        log_error("template %s: %s%s%s", unit->template->name,
+                  unit->error.text ?: "its launcher failed", unit->error.remedy ? "; " : "",
+                  unit->error.remedy ?: "");
+}
+
+static int error_copy(const CrateError *from, CrateError *to) {
+        return error_trace(crate_error_set(to, from->step ?: "launcher", from->error, from->path,
+                                           from->remedy, "%s",
+                                           from->text ?: "the launcher of this template failed"));
+}
+
+static void unit_set_pause(LauncherUnit *unit) {
+        if (unit->pause_usec == 0)
+                unit->pause_usec = PAUSE_MIN_USEC;
+        else if (unit->pause_usec < PAUSE_MAX_USEC)
+                unit->pause_usec *= 2;
+        unit->not_before = now_usec() + unit->pause_usec;
+}
+
+static void unit_drop_run(LauncherUnit *unit) {
+        LauncherRun *run = TAKE_PTR(unit->run);
+
+        if (run)
+                (void) sd_event_source_set_enabled(run->source, SD_EVENT_OFF);
+        launcher_run_unref(run);
+}
+
+static int unit_start(LauncherUnit *unit, CrateError *ret_error);
+
+static int on_launcher(sd_event_source *source _unused_, int fd _unused_, uint32_t events _unused_,
+                       void *userdata) {
+        LauncherRun *run = userdata;
+        LauncherUnit *unit = run->unit;
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        bool worked;
+        int r;
+
+        r = launcher_dispatch(run->launcher);
+        worked = launcher_is_ready(run->launcher);
+        if (r == 0) {
+                if (worked)
+                        unit->pause_usec = 0;
+                return 0;
+        }
+
+        if (r == LAUNCHER_E_FAILED)
+                (void) error_copy(launcher_get_error(run->launcher), &error);
+        else
+                (void) crate_error_set(&error, "launcher", -r, NULL, NULL,
+                                       "the launcher of this template failed: %s",
+                                       strerrordesc_np(-r));
+        unit_set_error(unit, &error);
+        unit_drop_run(unit);
+
+        /* One that worked is replaced at once. */
+        if (worked && unit->pause_usec == 0 && !unit->manager->stopping) {
+                unit_set_pause(unit);
+                if (unit_start(unit, &error) > 0)
+                        unit_set_error(unit, &error);
+        } else
+                unit_set_pause(unit);
+        return 0;
+}
+
+static int run_start(LauncherUnit *unit, LauncherRun *run, CrateError *ret_error) {
+        _cleanup_(crate_plans_done) CratePlans plans = {};
+        const Config *config = &unit->manager->policy->config;
+        LauncherConfig launcher = {
+                .net_stock = NET_STOCK,
+                .subuid_base = config->subuid_base,
+                .subuid_count = config->subuid_count,
+        };
+        CrateRequest request = {.template = unit->template};
+        Limits limits;
+        int r;
+
+        limits_init(&limits);
+        limits_merge(&limits, &unit->template->limits);
+        request.limits = &limits;
+        r = crate_build_plans(&request, &plans, ret_error);
+        if (r == CRATE_BUILD_E_INVALID)
+                return LAUNCHERS_E_UNAVAILABLE;
+        if (r != 0)
+                return error_fold(r);
+
+        launcher.tree = plans.tree;
+        r = launcher_start(&launcher, &run->launcher, ret_error);
+        if (r == LAUNCHER_E_FAILED)
+                return LAUNCHERS_E_UNAVAILABLE;
+        if (r != 0)
+                return error_fold(r);
+
+        return error_trace(sd_event_add_io(unit->manager->event, &run->source,
+                                           launcher_get_fd(run->launcher), EPOLLIN, on_launcher,
+                                           run));
+}
+
+static int unit_start(LauncherUnit *unit, CrateError *ret_error) {
+        _cleanup_(launcher_run_unrefp) LauncherRun *run = NULL;
+        int r;
+
+        run = calloc(1, sizeof(LauncherRun));
+        if (!run)
+                return error_origin(-ENOMEM);
+
+        run->unit = unit;
+        run->n_refs = 1;
+        r = run_start(unit, run, ret_error);
+        if (r < 0)
+                return error_trace(r);
+        if (r > 0) {
+                unit_set_pause(unit);
+                return LAUNCHERS_E_UNAVAILABLE;
+        }
+
+        unit->run = TAKE_PTR(run);
+        return 0;
+}
+
+int launchers_start(Manager *manager) {
+        for (size_t i = 0; i < manager->policy->n_templates; i++) {
+                _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+                LauncherUnit *unit;
+                int r;
+
+                unit = calloc(1, sizeof(LauncherUnit));
+                if (!unit)
+                        return error_origin(-ENOMEM);
+
+                unit->manager = manager;
+                unit->template = manager->policy->templates[i];
+                LIST_INSERT_HEAD(&manager->launchers, unit, entry);
+                r = unit_start(unit, &error);
+                if (r < 0)
+                        return error_trace(r);
+                if (r > 0)
+                        unit_set_error(unit, &error);
+        }
+        return 0;
+}
+
+void launchers_stop(Manager *manager) {
+        while (!LIST_EMPTY(&manager->launchers)) {
+                LauncherUnit *unit = LIST_FIRST(&manager->launchers);
+
+                LIST_REMOVE(unit, entry);
+                unit_drop_run(unit);
+                crate_error_done(&unit->error);
+                free(unit);
+        }
+}
+
+int launchers_get(Manager *manager, const Template *template, LauncherRun **ret_run,
+                  CrateError *ret_error) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        LauncherUnit *unit;
+        int r;
+
+        LIST_FOREACH(unit, &manager->launchers, entry)
+        if (unit->template == template)
+                break;
+        if (!unit)
+                return error_origin(-ENOENT);
+
+        if (!unit->run && now_usec() >= unit->not_before) {
+                r = unit_start(unit, &error);
+                if (r < 0)
+                        return error_trace(r);
+                if (r > 0)
+                        unit_set_error(unit, &error);
+        }
+        if (!unit->run) {
+                r = error_copy(&unit->error, ret_error);
+                return r < 0 ? error_trace(r) : LAUNCHERS_E_UNAVAILABLE;
+        }
+
+        unit->run->n_refs++;
+        *ret_run = unit->run;
+        return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "broker/manager.h"
+
+#include <systemd/sd-daemon.h>
+
+#include "basic/error.h"
+#include "basic/time-util.h"
+#include "broker/call.h"
+#include "broker/client.h"
+#include "broker/launchers.h"
+#include "broker/listener.h"
+#include "broker/log.h"
+
+static bool clients_are_drained(const Manager *manager) {
+        const Client *client;
+
+        LIST_FOREACH(client, &manager->clients, entry)
+        if (!client->gone && !client_is_drained(client))
+                return false;
+        return true;
+}
+
+static int on_idle(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata) {
+        Manager *manager = userdata;
+
+        if (manager->n_clients > 0 || manager->n_calls > 0)
+                return 0;
+
+        log_notice("nobody has been connected for a while: ending, a new connection starts it "
+                   "again");
+        return sd_event_exit(manager->event, 0);
+}
+
+static void manager_check_idle(Manager *manager) {
+        bool idle = manager->n_clients == 0 && manager->n_calls == 0;
+
+        if (!manager->idle_timer)
+                return;
+        if (idle)
+                (void) sd_event_source_set_time_relative(manager->idle_timer, manager->idle_usec);
+        (void) sd_event_source_set_enabled(manager->idle_timer,
+                                           idle ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+void manager_check(Manager *manager) {
+        if (!manager->stopping)
+                manager_check_idle(manager);
+        else if (manager->n_calls == 0 && clients_are_drained(manager))
+                (void) sd_event_exit(manager->event, 0);
+}
+
+/* The grace is over: what still runs is lost. After that nothing is waited for any longer. */
+static int on_stop_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata) {
+        Manager *manager = userdata;
+        Call *call;
+
+        if (manager->losing)
+                return sd_event_exit(manager->event, 0);
+
+        manager->losing = true;
+        if (manager->n_calls > 0)
+                log_notice("%zu jobs did not end in time and are lost", manager->n_calls);
+        LIST_FOREACH(call, &manager->calls, in_manager)
+        call_lose(call);
+
+        (void) sd_event_source_set_time_relative(source, MANAGER_STOP_FLUSH_USEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int manager_stop(Manager *manager) {
+        Client *client;
+
+        manager->stopping = true;
+        (void) sd_notify(0, "STOPPING=1\nSTATUS=Stopping");
+        manager->listener = listener_free(manager->listener);
+        LIST_FOREACH(client, &manager->clients, entry)
+        client_end_subscriptions(client);
+
+        manager_check(manager);
+        return error_trace(sd_event_add_time_relative(manager->event, &manager->stop_timer,
+                                                      CLOCK_MONOTONIC, MANAGER_STOP_GRACE_USEC, 0,
+                                                      on_stop_timer, manager));
+}
+
+/* Once stops with grace, twice at once. */
+static int on_stop_signal(sd_event_source *source _unused_,
+                          const struct signalfd_siginfo *si _unused_, void *userdata) {
+        Manager *manager = userdata;
+
+        if (manager->stopping)
+                return sd_event_exit(manager->event, 0);
+        return manager_stop(manager);
+}
+
+/* A terminal that closes is no reason to end, and there is nothing to read anew yet. */
+static int on_hangup(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
+                     void *userdata _unused_) {
+        log_notice("SIGHUP: this version reads its configuration only when it starts");
+        return 0;
+}
+
+/* While it stops, each round of the loop may have been the last. */
+static int on_post(sd_event_source *source _unused_, void *userdata) {
+        Manager *manager = userdata;
+
+        if (manager->stopping)
+                manager_check(manager);
+        return 0;
+}
+
+static int manager_add_sources(Manager *manager) {
+        int r;
+
+        r = sd_event_add_signal(manager->event, &manager->signals[0],
+                                SIGTERM | SD_EVENT_SIGNAL_PROCMASK, on_stop_signal, manager);
+        if (r >= 0)
+                r = sd_event_add_signal(manager->event, &manager->signals[1],
+                                        SIGINT | SD_EVENT_SIGNAL_PROCMASK, on_stop_signal, manager);
+        if (r >= 0)
+                r = sd_event_add_signal(manager->event, &manager->signals[2],
+                                        SIGHUP | SD_EVENT_SIGNAL_PROCMASK, on_hangup, manager);
+        if (r >= 0)
+                r = sd_event_add_post(manager->event, &manager->post, on_post, manager);
+        if (r >= 0 && manager->idle_usec > 0)
+                r = sd_event_add_time_relative(manager->event, &manager->idle_timer,
+                                               CLOCK_MONOTONIC, manager->idle_usec, 0, on_idle,
+                                               manager);
+        return r < 0 ? error_origin(r) : 0;
+}
+
+Manager *manager_free(Manager *manager) {
+        if (!manager)
+                return NULL;
+
+        listener_free(manager->listener);
+        while (!LIST_EMPTY(&manager->clients))
+                client_free(LIST_FIRST(&manager->clients));
+        while (!LIST_EMPTY(&manager->calls))
+                call_drop(LIST_FIRST(&manager->calls));
+        launchers_stop(manager);
+        for (size_t i = 0; i < ELEMENTSOF(manager->signals); i++)
+                sd_event_source_disable_unref(manager->signals[i]);
+        sd_event_source_disable_unref(manager->post);
+        sd_event_source_disable_unref(manager->idle_timer);
+        sd_event_source_disable_unref(manager->stop_timer);
+        tools_free(manager->tools);
+        policy_free(manager->policy);
+        sd_event_unref(manager->event);
+        free(manager);
+        return NULL;
+}
+
+int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manager) {
+        _cleanup_(manager_freep) Manager *manager = NULL;
+        int r;
+
+        manager = calloc(1, sizeof(Manager));
+        if (!manager) {
+                fd_close(config->listen_fd);
+                policy_free(policy);
+                return error_origin(-ENOMEM);
+        }
+
+        manager->policy = policy;
+        manager->idle_usec = config->idle_usec;
+        r = sd_event_new(&manager->event);
+        if (r < 0) {
+                fd_close(config->listen_fd);
+                return error_origin(r);
+        }
+        r = listener_new(manager, config->listen_fd, config->listen_path, &manager->listener);
+        if (r < 0)
+                return error_trace(r);
+        r = tools_new(&manager->tools);
+        if (r < 0)
+                return error_trace(r);
+        r = manager_add_sources(manager);
+        if (r < 0)
+                return error_trace(r);
+
+        *ret_manager = TAKE_PTR(manager);
+        return 0;
+}
+
+int manager_run(Manager *manager) {
+        int r;
+
+        r = launchers_start(manager);
+        if (r < 0)
+                return error_trace(r);
+
+        /* Everything that stays open is open now. */
+        r = budget_init(&manager->budget);
+        if (r < 0)
+                return error_trace(r);
+
+        (void) sd_notify(0, "READY=1\nSTATUS=Serving");
+        return error_trace(sd_event_loop(manager->event));
+}

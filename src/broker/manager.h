@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the broker is made of: one of each, and the lists of what comes and goes. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <systemd/sd-event.h>
+
+#include "broker/budget.h"
+#include "mcp/tools.h"
+#include "policy/policy.h"
+
+typedef struct Manager Manager;
+typedef struct Listener Listener;
+typedef struct Client Client;
+typedef struct Call Call;
+typedef struct LauncherUnit LauncherUnit;
+
+LIST_HEAD(ClientList, Client);
+LIST_HEAD(CallList, Call);
+LIST_HEAD(LauncherUnitList, LauncherUnit);
+
+/* What a stop waits for jobs to end by themselves; those that do not end as lost. */
+#define MANAGER_STOP_GRACE_USEC (5 * 1000000ULL)
+/* And then for their ends, and for clients to take what was written for them. */
+#define MANAGER_STOP_FLUSH_USEC (3 * 1000000ULL)
+
+struct Manager {
+        sd_event *event;
+        Policy *policy;
+        Tools *tools;
+        Budget budget;
+        Listener *listener;
+        struct ClientList clients;
+        size_t n_clients;
+        struct CallList calls; /* also those whose client has gone */
+        size_t n_calls;
+        size_t n_crates;
+        struct LauncherUnitList launchers;
+
+        uint64_t idle_usec; /* 0: never */
+        sd_event_source *idle_timer;
+        sd_event_source *stop_timer;
+        sd_event_source *post;
+        sd_event_source *signals[3];
+        bool stopping;
+        bool losing; /* the grace of the stop is over */
+};
+
+typedef struct ManagerConfig {
+        int listen_fd;           /* consumed by manager_new(), also on failure */
+        const char *listen_path; /* removed at the end; NULL: it is not ours */
+        uint64_t idle_usec;
+} ManagerConfig;
+
+/* Consumes policy, also on failure. */
+int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manager);
+Manager *manager_free(Manager *manager);
+DEFINE_CLEANUP(Manager, manager_free);
+/* Starts the launchers, says that it is ready, and serves until it is told to stop or is idle. */
+int manager_run(Manager *manager);
+/* To be called whenever a client or a call has gone: arms the idle timer, or ends a stop. */
+void manager_check(Manager *manager);

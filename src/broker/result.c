@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "broker/result.h"
+
+#include <jansson.h>
+
+#include "basic/error.h"
+
+char *result_error_text(const CrateError *error) {
+        char *text;
+
+        if (asprintf(&text, "%s%s%s", error->text ?: "the job could not be started",
+                     error->remedy ? "; " : "", error->remedy ?: "") < 0)
+                return NULL;
+        return text;
+}
+
+/* Ends the last line, so that what follows begins a line of its own. */
+static int text_end_line(StrBuf *text) {
+        if (text->size == 0 || text->data[text->size - 1] == '\n')
+                return 0;
+        return strbuf_append_byte(text, '\n');
+}
+
+/* heading is left out for readable output that stands first. */
+static int text_add_stream(StrBuf *text, const char *name, const Capture *capture, bool heading) {
+        _cleanup_(freep) char *data = NULL;
+        const char *encoding = NULL;
+        size_t size = 0;
+        bool base64;
+        int r;
+
+        if (capture->total == 0)
+                return 0;
+
+        r = capture_text(capture, &data, &size, &encoding);
+        if (r < 0)
+                return error_trace(r);
+
+        base64 = string_equal(encoding, "base64");
+        r = text_end_line(text);
+        if (r == 0 && (heading || base64))
+                r = strbuf_appendf(text, "--- %s%s ---\n", name,
+                                   base64 ? ", not UTF-8, in base64" : "");
+        if (r == 0)
+                r = strbuf_append(text, data, size);
+        return error_trace(r);
+}
+
+/* Standard output, standard error if there is any, and how it ended if that is worth a line. */
+static int result_text(const CrateResult *result, const char *lost_text, StrBuf *text) {
+        _cleanup_(freep) char *verdict = NULL;
+        int r;
+
+        r = text_add_stream(text, "stdout", &result->out, false);
+        if (r == 0)
+                r = text_add_stream(text, "stderr", &result->err, true);
+        if (r < 0)
+                return error_trace(r);
+
+        verdict = lost_text ? strdup(lost_text) : crate_result_verdict(result);
+        if (verdict) {
+                r = text_end_line(text);
+                if (r == 0)
+                        r = strbuf_append_string(text, verdict);
+        } else if (text->size == 0)
+                /* An empty text is refused by some models' interfaces. */
+                r = strbuf_append_string(text, "(no output)");
+        return error_trace(r);
+}
+
+static int result_content(const CrateResult *result, const char *lost_text, char **ret_content) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        json_t *content;
+        int r;
+
+        r = result_text(result, lost_text, &text);
+        if (r < 0)
+                return error_trace(r);
+
+        content = json_pack("[{s:s, s:o}]", "type", "text", "text",
+                            json_stringn(text.data ?: "", text.size));
+        *ret_content = json_dumps(content, JSON_COMPACT);
+        json_decref(content);
+        return *ret_content ? 0 : error_origin(-ENOMEM);
+}
+
+static int record_set_lost(json_t *record, const char *text) {
+        if (json_object_set_new(record, "outcome",
+                                json_string(crate_outcome_to_string(CRATE_LOST))) < 0 ||
+            json_object_set_new(record, "exit_code", json_null()) < 0 ||
+            json_object_set_new(record, "signal", json_null()) < 0 ||
+            json_object_set_new(record, "error",
+                                json_pack("{s:s, s:n, s:n, s:s, s:n}", "step", "broker", "errno",
+                                          "path", "text", text, "remedy")) < 0)
+                return error_origin(-ENOMEM);
+        return 0;
+}
+
+static int result_structured(const CrateResult *result, const char *lost_text,
+                             char **ret_structured) {
+        json_t *record;
+        int r = 0;
+
+        record = crate_result_to_json(result, true);
+        if (!record)
+                return error_origin(-ENOMEM);
+
+        if (lost_text)
+                r = record_set_lost(record, lost_text);
+        if (r == 0) {
+                *ret_structured = json_dumps(record, JSON_COMPACT);
+                r = *ret_structured ? 0 : error_origin(-ENOMEM);
+        }
+        json_decref(record);
+        return r;
+}
+
+int result_to_answer(const CrateResult *result, const char *lost_text, ExecutorResult *ret_answer) {
+        _cleanup_(freep) char *content = NULL, *structured = NULL;
+        int r;
+
+        r = result_content(result, lost_text, &content);
+        if (r == 0)
+                r = result_structured(result, lost_text, &structured);
+        if (r < 0)
+                return error_trace(r);
+
+        *ret_answer = (ExecutorResult){
+                .content = TAKE_PTR(content),
+                .structured = TAKE_PTR(structured),
+                .is_error = lost_text || result->outcome != CRATE_EXITED,
+        };
+        return 0;
+}

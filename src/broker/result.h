@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* From a result record to the answer of a tool call: text for the model, and the record itself. */
+
+#include "broker/route.h"
+#include "crate/result.h"
+
+/* lost_text: the job was ended by the broker for this reason; NULL: it ended by itself. */
+int result_to_answer(const CrateResult *result, const char *lost_text, ExecutorResult *ret_answer);
+/* An error as one sentence with its remedy; owned by the caller, NULL if out of memory. */
+char *result_error_text(const CrateError *error);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Glue: a crate's descriptor in the event loop, and what it tells to its call. */
+
+#include "broker/call.h"
+#include "broker/launchers.h"
+#include "crate/crate.h"
+
+typedef struct Supervisor {
+        Call *call;
+        LauncherRun *run; /* which made the crate */
+        Crate *crate;
+        sd_event_source *source;
+} Supervisor;
+
+enum {
+        _SUPERVISOR_E_SUCCESS,
+        SUPERVISOR_E_FAILED, /* ret_error tells */
+};
+
+/* Makes a crate and runs the job in it; call_finish() comes when it has ended. run is consumed,
+ * also on failure. */
+int supervisor_start(Supervisor *supervisor, Call *call, LauncherRun *run, const CrateSpec *spec,
+                     const CrateJob *job, CrateError *ret_error);
+void supervisor_done(Supervisor *supervisor);
+void supervisor_stop(Supervisor *supervisor, bool grace);
+void supervisor_pause(Supervisor *supervisor, bool pause);
