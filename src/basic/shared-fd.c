@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "basic/error.h"
 #include "basic/macros.h"
 
 /* What a pipe takes for sure once poll says that it has room; a terminal promises less. */
@@ -100,4 +101,16 @@ ssize_t shared_fd_write(const SharedFd *file, const void *data, size_t size) {
                 break;
         }
         return write(file->fd, data, size);
+}
+
+int standard_fds_fill(void) {
+        int fd;
+
+        do {
+                fd = open("/dev/null", O_RDWR);
+                if (fd < 0)
+                        return error_origin(negative_errno());
+        } while (fd <= STDERR_FILENO);
+        (void) fd_close(fd);
+        return 0;
 }

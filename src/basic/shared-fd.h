@@ -34,3 +34,7 @@ void shared_fd_done(SharedFd *file);
 /* As read and write on a non-blocking file; never SIGPIPE from a socket. */
 ssize_t shared_fd_read(const SharedFd *file, void *data, size_t size);
 ssize_t shared_fd_write(const SharedFd *file, const void *data, size_t size);
+
+/* Opens /dev/null for those of 0 to 2 that are closed: the next file that is opened would take
+ * their place, and somebody's output would go into it. 0 or a negative errno. */
+int standard_fds_fill(void);

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for agentcrate
+# shellcheck shell=bash disable=SC2207
+
+_agentcrate() {
+        local cur prev command=
+        local i
+
+        COMPREPLY=()
+        cur=${COMP_WORDS[COMP_CWORD]}
+        prev=${COMP_WORDS[COMP_CWORD - 1]}
+        for ((i = 1; i < COMP_CWORD; i++)); do
+                case ${COMP_WORDS[i]} in
+                stdio | tools | call)
+                        command=${COMP_WORDS[i]}
+                        break
+                        ;;
+                esac
+        done
+
+        if [ -z "$command" ]; then
+                COMPREPLY=($(compgen -W 'stdio tools call --help --version' -- "$cur"))
+                return
+        fi
+        case $prev in
+        -w | --workspace)
+                COMPREPLY=($(compgen -d -- "$cur"))
+                compopt -o filenames
+                return
+                ;;
+        --socket)
+                COMPREPLY=($(compgen -f -- "$cur"))
+                compopt -o filenames
+                return
+                ;;
+        call)
+                COMPREPLY=($(compgen -W "$(agentcrate tools 2>/dev/null | grep '^[a-z]')" -- "$cur"))
+                return
+                ;;
+        esac
+        case $command in
+        stdio)
+                COMPREPLY=($(compgen -W '--workspace --socket --help' -- "$cur"))
+                ;;
+        tools)
+                COMPREPLY=($(compgen -W '--json --socket --help' -- "$cur"))
+                ;;
+        call)
+                COMPREPLY=($(compgen -W '--workspace --json --progress --socket --help' -- "$cur"))
+                ;;
+        esac
+}
+
+complete -F _agentcrate agentcrate
