@@ -34,15 +34,17 @@ static inline size_t size_max(size_t a, size_t b) {
 
 #define TAKE_PTR(p)                                                                                \
         ({                                                                                         \
-                typeof(p) _p = (p);                                                                \
-                (p) = NULL;                                                                        \
+                typeof(p) *_pp = &(p);                                                             \
+                typeof(p) _p = *_pp;                                                               \
+                *_pp = NULL;                                                                       \
                 _p;                                                                                \
         })
 
 #define TAKE_FD(fd)                                                                                \
         ({                                                                                         \
-                int _fd = (fd);                                                                    \
-                (fd) = -EBADF;                                                                     \
+                int *_pp = &(fd);                                                                  \
+                int _fd = *_pp;                                                                    \
+                *_pp = -EBADF;                                                                     \
                 _fd;                                                                               \
         })
 

@@ -194,7 +194,9 @@ static void init_reap(Init *init) {
         int status;
         pid_t pid;
 
-        (void) read(init->signal_fd, &info, sizeof(info));
+        /* What it says does not matter, only that there is something to reap. */
+        if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
+                init->done = true;
         while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
                 if (pid == init->job.pid) {
                         init_finish(init, status);

@@ -210,7 +210,8 @@ static int manager_reap(Manager *manager) {
         int status, r;
         pid_t pid;
 
-        (void) read(manager->signal_fd, &info, sizeof(info));
+        if (read(manager->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
+                return error_origin(negative_errno());
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
                 for (CrateChild **p = &manager->crates; *p; p = &(*p)->next) {
                         CrateChild *crate = *p;
