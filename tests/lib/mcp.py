@@ -24,9 +24,12 @@ class RpcError(Exception):
 
 
 class Client:
-    """One connection. version LEGACY and older: initialize; MODERN: _meta in each request."""
+    """One connection. version LEGACY and older: initialize; MODERN: _meta in each request.
+    workspace, mode: the connection's default workspace, as "agentcrate stdio -w" tells it."""
 
-    def __init__(self, path=None, version=LEGACY, timeout=60, streams=None, hello=True):
+    def __init__(
+        self, path=None, version=LEGACY, timeout=60, streams=None, hello=True, workspace=None, mode="rw"
+    ):
         self.version, self.timeout, self.streams = version, timeout, streams
         self.modern = version == MODERN
         self.buffer, self.next_id = b"", 1
@@ -36,6 +39,9 @@ class Client:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
             self.socket.settimeout(timeout)
             self.socket.connect(path)
+        if workspace:
+            given = {"path": workspace, "mode": mode}
+            self.notify("notifications/agentcrate/connection", {"workspace": given})
         if hello and not self.modern:
             self.server = self.request("initialize", self._hello())
             self.notify("notifications/initialized")
