@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <check.h>
+
+#include "policy/config.h"
+#include "tests/unit/fixtures.h"
+
+static int parse(_unused_ const char *name, const char *file, const char *text, size_t size,
+                 DiagList *diags) {
+        _cleanup_(config_done) Config config = {};
+        int r;
+
+        config_init(&config);
+        r = config_parse(file, text, size, diags, &config);
+        ck_assert_int_ge(r, 0);
+        ck_assert((r == 0) == (config.file != NULL));
+        return r;
+}
+
+START_TEST(test_good) {
+        fixtures_check_good("config", parse);
+}
+END_TEST
+
+START_TEST(test_bad) {
+        fixtures_check_bad("config", parse);
+}
+END_TEST
+
+START_TEST(test_values) {
+        _cleanup_(freep) char *file =
+                fixtures_source_file("tests/unit/policy/good/config/contract.json");
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        _cleanup_(config_done) Config config = {};
+        _cleanup_(freep) char *text = NULL;
+        size_t size;
+
+        config_init(&config);
+        ck_assert_ptr_null(config.file);
+        ck_assert_uint_eq(config.message_max, 16ULL << 20);
+        ck_assert_uint_eq(config.idle_usec, 60000000);
+        ck_assert_uint_eq(config.crates_max, 64);
+        ck_assert_uint_eq(config.subuid_base, 1879048192);
+        ck_assert_uint_eq(config.subuid_count, 65536);
+
+        text = fixtures_read(file, &size);
+        ck_assert_int_eq(config_parse(file, text, size, &diags, &config), 0);
+        ck_assert_str_eq(config.file, file);
+        ck_assert_uint_eq(config.message_max, 1ULL << 20);
+        ck_assert_uint_eq(config.idle_usec, 5000000);
+        ck_assert_uint_eq(config.crates_max, 8);
+        ck_assert_uint_eq(config.subuid_base, 200000);
+        ck_assert_uint_eq(config.subuid_count, 1000);
+}
+END_TEST
+
+START_TEST(test_schema) {
+        _cleanup_(strv_done) StrV keys = STRV_NULL;
+
+        ck_assert_int_eq(config_key_names(&keys), 0);
+        fixtures_check_schema("policies/schemas/agentcrated.schema.json", &keys);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("config");
+        TCase *tcase = tcase_create("config");
+        SRunner *runner = srunner_create(suite);
+        int n_failed;
+
+        suite_add_tcase(suite, tcase);
+        tcase_add_test(tcase, test_good);
+        tcase_add_test(tcase, test_bad);
+        tcase_add_test(tcase, test_values);
+        tcase_add_test(tcase, test_schema);
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed > 0;
+}
