@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tap  # pylint: disable=wrong-import-position
 
 PAGES = os.environ.get("AGENTCRATE_MAN_DIR", "/usr/local/share/man")
+COMMANDS = {"agentcrate": ("stdio", "tools", "call")}
 # Every page but those of sections 5 and 7 belongs to a program; the launcher has no options.
 PROGRAMS = {
     "agentcrate-run": (tap.program, 1),
@@ -53,8 +54,11 @@ def help_options(text):
 
 
 def options_agree(name, find, section):
-    ran = tap.run([find(name), "--help"]).expect(0)
-    listed, described = help_options(ran.text), page_options(page_path(name, section))
+    listed = {"--help", "-h", "--version"} if name in COMMANDS else set()
+    for command in [], *([command] for command in COMMANDS.get(name, ())):
+        ran = tap.run([find(name), *command, "--help"]).expect(0)
+        listed |= help_options(ran.text)
+    described = page_options(page_path(name, section))
     tap.check("--help" in listed, f"--help lists no options: {ran.text!r}")
     tap.equal(sorted(described), sorted(listed), f"options in {name}({section}) and in --help")
 

@@ -62,12 +62,12 @@ link_units() {
         ln -sf "$folder"/agentcrated.* "/etc/systemd/$kind/"
 }
 
-# call WHO COMMAND…: prints the job's output.
+# call WHO COMMAND…: prints the result of the job.
 call() {
         local who=$1 request
         shift
         request=$(python3 -c 'import json, sys; print(json.dumps({"command": sys.argv[1]}))' "$*")
-        "$who" "$bin/agentcrate" call sandbox_exec "$request"
+        "$who" "$bin/agentcrate" call --json sandbox_exec "$request"
 }
 
 # expect PATTERN COMMAND…: the output has it.
@@ -129,7 +129,7 @@ tests_of() {
         check "$label: the socket unit starts" "${manager[@]}" start agentcrated.socket
         check "$label: nothing but the socket is there" unit_is inactive
         check "$label: the socket is its owner's alone" expect '^600$' stat -c %a "$socket"
-        check "$label: the first call starts the broker" expect '"stdout": ?"hello\\n"' call "$who" echo hello
+        check "$label: the first call starts the broker" expect '"stdout":"hello\\n"' call "$who" echo hello
         check "$label: the service is active" unit_is active
         check "$label: the tools are listed" expect sandbox_exec "$who" "$bin/agentcrate" tools
         check "$label: the job has a group below jobs/" expect '0::/jobs/[^/]+/[^/]+/exec-' \
