@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "basic/error.h"
 #include "crate/build-root.h"
@@ -32,7 +33,10 @@ static const char *const home_folders[] = {
         CRATE_HOME "/.local/state",
 };
 
-/* Entries of /proc that every user may read and that tell of the host rather than of the crate. */
+/*
+ * Entries of /proc that tell of the host rather than of the crate. Only what others than their
+ * owner may read is covered: the owner, root of the host, is nobody's id in a crate.
+ */
 static const struct {
         const char *path;
         bool directory;
@@ -41,20 +45,16 @@ static const struct {
         {"/proc/asound", true},
         {"/proc/bus", true},
         {"/proc/cmdline", false},
-        {"/proc/config.gz", false},
-        {"/proc/driver", true},
         {"/proc/fs", true},
         {"/proc/interrupts", false},
-        {"/proc/iomem", false},
-        {"/proc/ioports", false},
         {"/proc/irq", true},
-        {"/proc/kallsyms", false},
         {"/proc/kcore", false},
         {"/proc/key-users", false},
         {"/proc/keys", false},
+        {"/proc/latency_stats", false},
         {"/proc/modules", false},
-        {"/proc/scsi", true},
         {"/proc/sched_debug", false},
+        {"/proc/scsi", true},
         {"/proc/sysrq-trigger", false},
         {"/proc/timer_list", false},
 };
@@ -144,6 +144,7 @@ static int add_path_op(CratePlan *crate, PlanOpType type, const char *path, uint
 }
 
 static int build_proc(const SeccompProfile *profile, CratePlan *crate) {
+        struct stat st;
         int r;
 
         r = add_path_op(crate, PLAN_OP_PROC, "/proc", profile->proc_subset ? PLAN_SUBSET_PID : 0);
@@ -151,8 +152,7 @@ static int build_proc(const SeccompProfile *profile, CratePlan *crate) {
                 return r;
         r = add_path_op(crate, PLAN_OP_PROC_RDONLY, "/proc/sys", 0);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(proc_masks); i++)
-                /* What is not there in this host's /proc will not be there in the crate's. */
-                if (access(proc_masks[i].path, F_OK) == 0)
+                if (stat(proc_masks[i].path, &st) == 0 && (st.st_mode & 0006))
                         r = add_path_op(crate, PLAN_OP_PROC_MASK, proc_masks[i].path,
                                         proc_masks[i].directory ? PLAN_DIRECTORY : 0);
         return r;

@@ -34,7 +34,8 @@
 #include "crate/crate-internal.h"
 #include "plan/job-wire.h"
 
-#define CRATE_MAKE_USEC (30 * USEC_PER_SEC) /* to be ready, on a host that is short of everything  \
+#define CRATE_MAKE_USEC                                                                            \
+        (30 * USEC_PER_SEC)                 /* to be ready, on a host that is short of everything  \
                                              */
 #define CRATE_GRACE_USEC (2 * USEC_PER_SEC) /* between TERM and KILL */
 #define CRATE_KILL_USEC (1 * USEC_PER_SEC)  /* between killing the job and killing init */
@@ -697,7 +698,8 @@ static void crate_on_deadline(Crate *crate) {
 static void crate_on_timer(Crate *crate) {
         uint64_t expirations, now = now_usec();
 
-        /* Level-triggered: how often it expired does not matter, only that the fd is quiet again. */
+        /* Level-triggered: how often it expired does not matter, only that the fd is quiet again.
+         */
         if (read(crate->timer_fd, &expirations, sizeof(expirations)) < 0)
                 expirations = 0;
         if (due(&crate->deadline_usec, now))

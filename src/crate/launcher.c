@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "basic/error.h"
+#include "basic/process-util.h"
 #include "basic/string-util.h"
 #include "crate/crate-internal.h"
 #include "crate/subuid.h"
@@ -142,26 +142,6 @@ static const LinkPermit launcher_permits[] = {
          on_gone},
 };
 
-/* Starts the program with an empty environment, the link as fd 3 and nothing else of ours. */
-static int launcher_spawn(const char *program, int link_fd, pid_t *ret_pid) {
-        char *const argv[] = {(char *) "agentcrate-launcher", NULL};
-        char *const environment[] = {NULL};
-        posix_spawn_file_actions_t actions;
-        int r;
-
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return error_origin(-ENOMEM);
-        r = posix_spawn_file_actions_adddup2(&actions, link_fd, LAUNCHER_LINK_FD);
-        for (int fd = 0; r == 0 && fd < LAUNCHER_LINK_FD; fd++)
-                r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-        if (r == 0)
-                r = posix_spawn_file_actions_addclosefrom_np(&actions, LAUNCHER_LINK_FD + 1);
-        if (r == 0)
-                r = posix_spawn(ret_pid, program, &actions, NULL, argv, environment);
-        (void) posix_spawn_file_actions_destroy(&actions);
-        return r > 0 ? error_origin(-r) : 0;
-}
-
 static int launcher_connect(Launcher *launcher, const char *program, CrateError *ret_error) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
         int pair[2], r;
@@ -175,7 +155,8 @@ static int launcher_connect(Launcher *launcher, const char *program, CrateError 
         if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
                 return error_origin(negative_errno());
 
-        r = launcher_spawn(program, theirs, &launcher->pid);
+        r = process_spawn_with_link(program, "agentcrate-launcher", theirs, LAUNCHER_LINK_FD,
+                                    &launcher->pid);
         if (r < 0) {
                 (void) crate_error_set(
                         ret_error, "launcher", -r, program,
@@ -208,17 +189,27 @@ static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config)
                                     launcher->subuids ? 2 : 1));
 }
 
-int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateError *ret_error) {
+int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error) {
         _cleanup_(launcher_freep) Launcher *launcher = NULL;
-        _cleanup_(freep) char *program = NULL;
+        _cleanup_(freep) char *path = NULL;
         int r;
 
         launcher = calloc(1, sizeof(*launcher));
-        program = config->program ? strdup(config->program) : launcher_program();
-        if (!launcher || !program)
+        path = program ? strdup(program) : launcher_program();
+        if (!launcher || !path)
                 return error_origin(-ENOMEM);
         launcher->link = LINK_NULL;
         launcher->mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
+
+        r = launcher_connect(launcher, path, ret_error);
+        if (r != 0)
+                return r;
+        *ret_launcher = TAKE_PTR(launcher);
+        return 0;
+}
+
+int launcher_set_up(Launcher *launcher, const LauncherConfig *config, CrateError *ret_error) {
+        int r;
 
         if (launcher->mode == LAUNCHER_MODE_ROOT) {
                 r = subuid_pool_new(config->subuid_base, config->subuid_count, &launcher->subuids,
@@ -226,13 +217,18 @@ int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateE
                 if (r != 0)
                         return r == SUBUID_E_FAILED ? LAUNCHER_E_FAILED : error_trace(r);
         }
-        r = launcher_connect(launcher, program, ret_error);
+        return launcher_send_setup(launcher, config);
+}
+
+int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateError *ret_error) {
+        _cleanup_(launcher_freep) Launcher *launcher = NULL;
+        int r;
+
+        r = launcher_spawn(config->program, &launcher, ret_error);
+        if (r == 0)
+                r = launcher_set_up(launcher, config, ret_error);
         if (r != 0)
                 return r;
-        r = launcher_send_setup(launcher, config);
-        if (r < 0)
-                return error_trace(r);
-
         *ret_launcher = TAKE_PTR(launcher);
         return 0;
 }

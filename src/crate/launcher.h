@@ -26,7 +26,15 @@ enum {
         LAUNCHER_E_FAILED, /* ret_error tells */
 };
 
-/* Starts it without waiting: crates may be asked for at once, requests queue on the socket. */
+/*
+ * Starts the program, which makes its namespaces while the caller still builds the plan. program:
+ * see LauncherConfig. On failure ret_error tells.
+ */
+int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error);
+/* Hands over the tree, without waiting: crates may be asked for at once, requests queue on the
+ * socket. */
+int launcher_set_up(Launcher *launcher, const LauncherConfig *config, CrateError *ret_error);
+/* Both. */
 int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateError *ret_error);
 /* Ends the link; the launcher ends with it. Crates that live must have been freed before. Waits for
  * the process. */

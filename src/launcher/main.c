@@ -36,7 +36,7 @@ typedef struct Manager {
         Link link;
         int signal_fd;
         int subuid_fd; /* held, not used: the locks on sub-uids last as long as it is open */
-        uint32_t mode;
+        ProtoFailure prepare_failure; /* error 0: none */
         Outer outer;
         NetStock nets;
         CrateChild *crates;
@@ -68,29 +68,43 @@ static int drop_capabilities(ProtoFailure *ret_failure) {
                 CAP_SYS_ADMIN,       CAP_SETUID,       CAP_SETGID, CAP_NET_ADMIN,    CAP_SYS_CHROOT,
                 CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_KILL,   CAP_SYS_RESOURCE,
         };
+        uint64_t kept = 0;
         cap_t caps;
         int r = 0;
 
-        caps = cap_init();
+        caps = cap_get_proc();
         if (!caps)
                 return failure_here(ret_failure, "capabilities", "");
         for (size_t i = 0; i < ELEMENTSOF(keep); i++)
-                if (cap_get_bound(keep[i]) == 1) {
-                        (void) cap_set_flag(caps, CAP_PERMITTED, 1, &keep[i], CAP_SET);
-                        (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &keep[i], CAP_SET);
-                }
-        for (cap_value_t cap = 0; cap_get_bound(cap) >= 0; cap++) {
-                bool kept = false;
-
-                for (size_t i = 0; i < ELEMENTSOF(keep); i++)
-                        kept = kept || keep[i] == cap;
-                if (!kept && cap_drop_bound(cap) < 0)
+                kept |= 1ULL << keep[i];
+        for (cap_value_t cap = 0; cap < (cap_value_t) cap_max_bits(); cap++) {
+                if (kept & (1ULL << cap))
+                        continue;
+                if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
                         r = failure_here(ret_failure, "bounding-set", "");
+                (void) cap_set_flag(caps, CAP_PERMITTED, 1, &cap, CAP_CLEAR);
+                (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_CLEAR);
         }
         if (r == 0 && cap_set_proc(caps) < 0)
                 r = failure_here(ret_failure, "capabilities", "");
         (void) cap_free(caps);
         return r;
+}
+
+/*
+ * What can be done before anything was said, while the host is still building its plan. A failure
+ * is kept until there is a question that it answers.
+ */
+static int manager_prepare(Manager *manager) {
+        int r = 0;
+
+        if (geteuid() == 0)
+                r = drop_capabilities(&manager->prepare_failure);
+        if (r == 0)
+                r = outer_prepare(&manager->outer, &manager->prepare_failure);
+        if (r == 0)
+                r = net_stock_add(&manager->nets, &manager->prepare_failure);
+        return r < 0 ? error_trace(r) : 0;
 }
 
 static int manager_set_up(Manager *manager, const LauncherSetup *setup, int plan_fd,
@@ -100,23 +114,21 @@ static int manager_set_up(Manager *manager, const LauncherSetup *setup, int plan
         size_t size;
         int r;
 
+        if (manager->prepare_failure.error != 0) {
+                *ret_failure = manager->prepare_failure;
+                return error_origin(-manager->prepare_failure.error);
+        }
         r = plan_map(plan_fd, &data, &size);
         if (r < 0 || plan_reader_init(&plan, data, size) != 0)
                 return failure_set(ret_failure, r < 0 ? -r : EBADMSG, "plan", "");
-        if (setup->mode != LAUNCHER_MODE_USER && setup->mode != LAUNCHER_MODE_ROOT)
+        if (setup->mode != manager->outer.mode)
                 return failure_set(ret_failure, EINVAL, "mode", "");
         if (setup->net_stock > NET_STOCK_MAX)
                 return failure_set(ret_failure, EINVAL, "net-stock", "");
 
-        if (setup->mode == LAUNCHER_MODE_ROOT) {
-                r = drop_capabilities(ret_failure);
-                if (r < 0)
-                        return error_trace(r);
-        }
-        r = outer_enter(&manager->outer, setup->mode, &plan, ret_failure);
+        r = outer_enter_tree(&manager->outer, &plan, ret_failure);
         if (r < 0)
                 return error_trace(r);
-        manager->mode = setup->mode;
         manager->nets.target = setup->net_stock;
         return 0;
 }
@@ -143,8 +155,9 @@ static int manager_on_setup(void *userdata, Frame *frame) {
 
 /* In root mode a crate never runs with an id of the host's own users, least of all root's. */
 static int check_ids(const Manager *manager, const LauncherMake *make, ProtoFailure *ret_failure) {
-        if (manager->mode == LAUNCHER_MODE_USER ? make->uid != geteuid() || make->gid != getegid()
-                                                : make->uid < 65536 || make->gid < 65536)
+        if (manager->outer.mode == LAUNCHER_MODE_USER
+                    ? make->uid != geteuid() || make->gid != getegid()
+                    : make->uid < 65536 || make->gid < 65536)
                 return failure_set(ret_failure, EPERM, "ids", "");
         return 0;
 }
@@ -397,6 +410,7 @@ int main(void) {
 
         manager.link.userdata = &manager;
         manager.landlock_abi = landlock_abi();
+        (void) manager_prepare(&manager);
         r = manager_loop(&manager);
         manager_done(&manager);
         return r == -ESHUTDOWN ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -50,20 +50,25 @@ static const char *path_split(const char *path, char *buffer, size_t size) {
 static int tree_open_parent(int root_fd, const char *path, const char **ret_name) {
         char parent[PLAN_PATH_MAX + 1];
         const char *name;
-        int r;
+        int fd, r;
 
         name = path_split(path, parent, sizeof(parent));
         if (!name)
                 return -EINVAL;
-        r = tree_make_directory(root_fd, parent, 0755);
-        if (r < 0)
-                return r;
-
-        *ret_name = name;
-        return tree_open(root_fd, parent);
+        fd = tree_open(root_fd, parent);
+        if (fd == -ENOENT) {
+                r = tree_make_directory(root_fd, parent, 0755);
+                if (r < 0)
+                        return r;
+                fd = tree_open(root_fd, parent);
+        }
+        if (fd >= 0)
+                *ret_name = name;
+        return fd;
 }
 
-static int tree_has(int root_fd, const char *path, mode_t type) {
+/* Something is there already: fine if it is, behind links of the tree, what was asked for. */
+static int tree_check(int root_fd, const char *path, bool directory) {
         _cleanup_(fd_closep) int fd = -EBADF;
         struct stat st;
 
@@ -72,42 +77,40 @@ static int tree_has(int root_fd, const char *path, mode_t type) {
                 return fd;
         if (fstat(fd, &st) < 0)
                 return negative_errno();
-        if ((st.st_mode & S_IFMT) == type)
+        if (S_ISDIR(st.st_mode) == directory)
                 return 0;
-        return type == S_IFDIR ? -ENOTDIR : S_ISDIR(st.st_mode) ? -EISDIR : 0;
+        return directory ? -ENOTDIR : -EISDIR;
 }
 
 int tree_make_directory(int root_fd, const char *path, uint32_t mode) {
         _cleanup_(fd_closep) int parent_fd = -EBADF;
         const char *name;
-        int r;
 
-        r = tree_has(root_fd, path, S_IFDIR);
-        if (r != -ENOENT)
-                return r;
-
+        if (!path[1])
+                return 0;
         parent_fd = tree_open_parent(root_fd, path, &name);
         if (parent_fd < 0)
                 return parent_fd;
         /* The mode of mkdir is subject to the umask, which the launcher clears at its start. */
-        return mkdirat(parent_fd, name, mode) < 0 ? negative_errno() : 0;
+        if (mkdirat(parent_fd, name, mode) >= 0)
+                return 0;
+        /* In a read-only place of the host's the kernel may say so before it says that the name
+         * exists. */
+        return errno == EEXIST || errno == EROFS ? tree_check(root_fd, path, true)
+                                                 : negative_errno();
 }
 
 int tree_make_file(int root_fd, const char *path, uint32_t mode, const void *data, size_t size) {
         _cleanup_(fd_closep) int parent_fd = -EBADF, fd = -EBADF;
         const char *name;
-        int r;
-
-        r = tree_has(root_fd, path, S_IFREG);
-        if (r != -ENOENT)
-                return r;
 
         parent_fd = tree_open_parent(root_fd, path, &name);
         if (parent_fd < 0)
                 return parent_fd;
         fd = openat(parent_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
-                return negative_errno();
+                return errno == EEXIST || errno == EROFS ? tree_check(root_fd, path, false)
+                                                         : negative_errno();
         if (size > 0 && write(fd, data, size) != (ssize_t) size)
                 return negative_errno();
         return 0;
@@ -150,6 +153,20 @@ int mount_attach(int mount_fd, int target_fd) {
                        MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
                 return negative_errno();
         return 0;
+}
+
+int mount_attach_here(int mount_fd, const char *path) {
+        return move_mount(mount_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0
+                       ? negative_errno()
+                       : 0;
+}
+
+int mount_clone_here(int directory_fd, const char *path) {
+        int fd;
+
+        fd = open_tree(directory_fd, path,
+                       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+        return fd < 0 ? negative_errno() : fd;
 }
 
 int mount_attach_at(int mount_fd, int root_fd, const char *path) {

@@ -33,6 +33,13 @@ int mount_attach(int mount_fd, int target_fd);
 int mount_attach_at(int mount_fd, int root_fd, const char *path);
 
 /*
+ * The same two by path, for init: its root is the crate's own, read-only and made by us, so that a
+ * path cannot lead elsewhere; and every system call here is paid by every crate.
+ */
+int mount_attach_here(int mount_fd, const char *path);
+int mount_clone_here(int directory_fd, const char *path);
+
+/*
  * A new detached file system. options is NULL-terminated: key, value, key, value …; a value of NULL
  * makes it a flag.
  */

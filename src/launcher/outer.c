@@ -107,12 +107,12 @@ static int open_mount_namespace(ProtoFailure *ret_failure) {
         return fd < 0 ? failure_here(ret_failure, "mount-namespace", "/proc/self/ns/mnt") : fd;
 }
 
-int outer_enter(Outer *outer, uint32_t mode, PlanReader *tree, ProtoFailure *ret_failure) {
+int outer_prepare(Outer *outer, ProtoFailure *ret_failure) {
         int r;
 
-        outer->mode = mode;
-        r = mode == LAUNCHER_MODE_USER ? enter_user_namespace(ret_failure)
-                                       : enter_root_mode(ret_failure);
+        outer->mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
+        r = outer->mode == LAUNCHER_MODE_USER ? enter_user_namespace(ret_failure)
+                                              : enter_root_mode(ret_failure);
         if (r < 0)
                 return error_trace(r);
 
@@ -128,6 +128,12 @@ int outer_enter(Outer *outer, uint32_t mode, PlanReader *tree, ProtoFailure *ret
                 return failure_here(ret_failure, "mount-namespace", "");
         if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
                 return failure_here(ret_failure, "mount-private", "/");
+        return 0;
+}
+
+int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure) {
+        int r;
+
         r = tree_build(tree, ret_failure);
         if (r < 0)
                 return error_trace(r);

@@ -17,8 +17,13 @@ typedef struct Outer {
 
 #define OUTER_NULL ((Outer){.host_mnt_fd = -EBADF, .tree_mnt_fd = -EBADF})
 
-/* Makes all of it; afterwards "/" is the template's tree. */
-int outer_enter(Outer *outer, uint32_t mode, PlanReader *tree, ProtoFailure *ret_failure);
+/*
+ * Makes the namespaces, which needs no plan: the host may still be building one. The launcher then
+ * sits in what will be M0, which still shows the host.
+ */
+int outer_prepare(Outer *outer, ProtoFailure *ret_failure);
+/* Builds the tree; afterwards "/" is the template's. */
+int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure);
 /* Enters MH: host paths are opened only here. */
 int outer_to_host(const Outer *outer, ProtoFailure *ret_failure);
 /* Back to M0. */

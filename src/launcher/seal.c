@@ -155,10 +155,13 @@ static int seal_capabilities(ProtoFailure *ret_failure) {
         cap_t none;
         int r;
 
-        for (cap_value_t cap = 0; cap_get_bound(cap) >= 0; cap++)
-                if (cap_drop_bound(cap) < 0)
-                        return failure_here(ret_failure, "bounding-set", "");
-        if (cap_reset_ambient() < 0)
+        /* By prctl and until the kernel knows no more: libcap asks before each of these, which is
+         * three times the system calls on the way of every crate. */
+        for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
+                ;
+        if (errno != EINVAL)
+                return failure_here(ret_failure, "bounding-set", "");
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return failure_here(ret_failure, "ambient-set", "");
 
         none = cap_init();

@@ -344,7 +344,7 @@ static int runner_start(Runner *runner) {
         RunSetup *setup = &runner->setup;
         LauncherConfig config = {
                 .tree = setup->plans.tree,
-                .net_stock = 1,
+                .net_stock = 0,
                 .subuid_base = setup->config.subuid_base,
                 .subuid_count = setup->config.subuid_count,
         };
