@@ -19,7 +19,7 @@
 #include "broker/log.h"
 #include "mcp/jsonrpc.h"
 
-#define LISTENER_BACKLOG 128
+#define LISTENER_BACKLOG SOMAXCONN
 /* Connections taken at one go, before others get their turn. */
 #define LISTENER_ACCEPT_MAX 16
 /* No new look at the queue for so long when there is nothing to take a connection with. */
