@@ -494,13 +494,6 @@ END_TEST
 
 /* --- programs that a shipped profile does not make the emitter write --- */
 
-static void add_text(StrBuf *text, const char *format, int i) {
-        char line[128];
-
-        (void) snprintf(line, sizeof(line), format, i, i * 7, i * 3);
-        ck_assert_int_eq(strbuf_append_string(text, line), 0);
-}
-
 /* Every number with rules of its own: jumps that are too far for eight bits. */
 START_TEST(test_long_program) {
         _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
@@ -514,9 +507,14 @@ START_TEST(test_long_program) {
                                                      "@newest 450\n"),
                          0);
         for (int i = 0; i < 400; i += 2)
-                add_text(&text, "EPERM x%1$d=%1$d if arg0 is %2$d,%3$d,0 and arg1 not 1\n", i);
+                ck_assert_int_eq(strbuf_appendf(&text,
+                                                "EPERM x%i=%i if arg0 is %i,%i,0 and arg1 not 1\n",
+                                                i, i, i * 7, i * 3),
+                                 0);
         for (int i = 1; i < 400; i += 2)
-                add_text(&text, i % 4 == 1 ? "EINTR x%1$d=%1$d\n" : "kill x%1$d=%1$d\n", i);
+                ck_assert_int_eq(
+                        strbuf_appendf(&text, "%s x%i=%i\n", i % 4 == 1 ? "EINTR" : "kill", i, i),
+                        0);
 
         ck_assert_int_eq(seccomp_parse("p", text.data, text.size, NULL, NULL, &diags, &source), 0);
         ck_assert_int_eq(seccomp_emit(source, SECCOMP_ARCH_X86_64, &code, &n_code), 0);
@@ -545,7 +543,10 @@ START_TEST(test_too_long) {
                                                      "@newest 450\n"),
                          0);
         for (int i = 0; i < 400; i++)
-                add_text(&text, "EPERM x%1$d=%1$d if arg0 is %2$d,1,2,3,4,5,6,7,8,9,10\n", i);
+                ck_assert_int_eq(strbuf_appendf(&text,
+                                                "EPERM x%i=%i if arg0 is %i,1,2,3,4,5,6,7,8,9,10\n",
+                                                i, i, i + 11),
+                                 0);
         ck_assert_int_eq(seccomp_parse("p", text.data, text.size, NULL, NULL, &diags, &source), 0);
         ck_assert_int_eq(seccomp_emit(source, SECCOMP_ARCH_X86_64, &code, &n_code),
                          SECCOMP_EMIT_E_TOO_LONG);
