@@ -44,7 +44,7 @@ as_root() {
 }
 
 install_tree() {
-        cp -a --no-preserve=ownership "$AGENTCRATE_ROOT/." / &&
+        tar -C "$AGENTCRATE_ROOT" -c . | tar -C / -x --keep-directory-symlink --no-overwrite-dir &&
                 link_units system "$AGENTCRATE_SYSTEM_UNIT_DIR" &&
                 link_units user "$AGENTCRATE_USER_UNIT_DIR" &&
                 mkdir -p /etc/agentcrate "$config_dir" &&
