@@ -44,10 +44,14 @@ static _noreturn_ void init_fail(int control_fd, const ProtoFailure *failure) {
         _exit(EXIT_FAILURE);
 }
 
-/* Everything that the launcher had open is closed, but for the two channels. */
+/* Everything that the launcher had open is closed, but for the two channels. These are moved out of
+ * the way first: either may lie on a number that is wanted, its own or the other's. */
 static void init_close_fds(InitContext *context) {
-        if (dup3(context->control_fd, INIT_CONTROL_FD, O_CLOEXEC) < 0 ||
-            dup3(context->setup_fd, INIT_SETUP_FD, O_CLOEXEC) < 0 ||
+        int control_fd = fcntl(context->control_fd, F_DUPFD_CLOEXEC, INIT_SETUP_FD + 1);
+        int setup_fd = fcntl(context->setup_fd, F_DUPFD_CLOEXEC, INIT_SETUP_FD + 1);
+
+        if (control_fd < 0 || setup_fd < 0 || dup3(control_fd, INIT_CONTROL_FD, O_CLOEXEC) < 0 ||
+            dup3(setup_fd, INIT_SETUP_FD, O_CLOEXEC) < 0 ||
             close_range(0, INIT_CONTROL_FD - 1, 0) < 0 ||
             close_range(INIT_SETUP_FD + 1, ~0U, 0) < 0)
                 _exit(EXIT_FAILURE);
