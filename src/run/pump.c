@@ -48,10 +48,14 @@ int output_pump_write(OutputPump *pump, const void *data, size_t size) {
         size_t written = 0;
         int r = 0;
 
+        if (pump->is_broken)
+                return 0;
         if (!output_pump_is_pending(pump))
                 r = write_much(pump, data, size, &written);
-        if (r != 0)
+        if (r != 0) {
+                pump->is_broken = true;
                 return r;
+        }
         return error_trace(
                 strbuf_append(&pump->pending, (const char *) data + written, size - written));
 }
@@ -62,6 +66,10 @@ int output_pump_flush(OutputPump *pump) {
 
         r = write_much(pump, pump->pending.data, pump->pending.size, &written);
         strbuf_consume(&pump->pending, written);
+        if (r != 0) {
+                strbuf_done(&pump->pending);
+                pump->is_broken = true;
+        }
         return r;
 }
 

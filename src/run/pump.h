@@ -19,6 +19,7 @@ enum {
 
 typedef struct OutputPump {
         SharedFd file;
+        bool is_broken; /* there is no place for output: what comes is thrown away */
         StrBuf pending;
 } OutputPump;
 

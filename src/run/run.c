@@ -90,11 +90,10 @@ static void output_flush(Runner *runner, CrateStream stream) {
         int r;
 
         r = output_pump_flush(pump);
-        if (r != 0) {
-                strbuf_done(&pump->pending);
-                output_failed(runner, stream, r);
-        } else if (!output_pump_is_pending(pump) && runner->master < 0 && !runner->is_ended)
+        if (!output_pump_is_pending(pump) && runner->master < 0 && !runner->is_ended)
                 (void) crate_pause_output(runner->crate, stream, false);
+        if (r != 0)
+                output_failed(runner, stream, r);
 }
 
 /* Moves output of the job's terminal. True: there may be more. */
