@@ -90,6 +90,9 @@ static int on_launcher(sd_event_source *source _unused_, int fd _unused_, uint32
         int r;
 
         r = launcher_dispatch(run->launcher);
+        /* A crate that is gone leaves a cgroup that can be removed now. */
+        if (unit->manager->cgroups)
+                (void) cgroup_tree_sweep(unit->manager->cgroups);
         worked = launcher_is_ready(run->launcher);
         if (r == 0) {
                 if (worked)
@@ -123,6 +126,7 @@ static int run_start(LauncherUnit *unit, LauncherRun *run, CrateError *ret_error
                 .net_stock = NET_STOCK,
                 .subuid_base = config->subuid_base,
                 .subuid_count = config->subuid_count,
+                .cgroups = unit->manager->cgroups,
         };
         CrateRequest request = {.template = unit->template};
         Limits limits;

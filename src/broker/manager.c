@@ -139,6 +139,7 @@ Manager *manager_free(Manager *manager) {
         while (!LIST_EMPTY(&manager->calls))
                 call_drop(LIST_FIRST(&manager->calls));
         launchers_stop(manager);
+        cgroup_tree_free(manager->cgroups);
         for (size_t i = 0; i < ELEMENTSOF(manager->signals); i++)
                 sd_event_source_disable_unref(manager->signals[i]);
         sd_event_source_disable_unref(manager->post);
@@ -183,9 +184,25 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
         return 0;
 }
 
+/* Before there are children: they begin in the cgroup that we are in. */
+static int manager_open_cgroups(Manager *manager) {
+        _cleanup_(freep) char *reason = NULL;
+        int r;
+
+        r = cgroup_tree_open(&manager->cgroups, &reason);
+        if (r < 0)
+                return error_trace(r);
+        if (r > 0)
+                log_notice("crates have no cgroups of their own: %s", reason ?: "no reason known");
+        return 0;
+}
+
 int manager_run(Manager *manager) {
         int r;
 
+        r = manager_open_cgroups(manager);
+        if (r < 0)
+                return error_trace(r);
         r = launchers_start(manager);
         if (r < 0)
                 return error_trace(r);

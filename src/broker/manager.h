@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "broker/budget.h"
+#include "cgroup/cgroup.h"
 #include "mcp/tools.h"
 #include "policy/policy.h"
 
@@ -31,6 +32,7 @@ struct Manager {
         sd_event *event;
         Policy *policy;
         Tools *tools;
+        CgroupTree *cgroups; /* NULL: nothing was delegated to us */
         Budget budget;
         Listener *listener;
         struct ClientList clients;

@@ -39,9 +39,17 @@ static const CrateCallbacks callbacks = {
 
 static int supervisor_make(Supervisor *supervisor, const CrateSpec *spec, const CrateJob *job,
                            CrateError *ret_error) {
+        CgroupTree *cgroups = supervisor->call->manager->cgroups;
+        CrateSpec own = *spec;
         int r;
 
-        r = crate_new(launcher_run_launcher(supervisor->run), spec, job, &callbacks, supervisor,
+        if (cgroups) {
+                r = cgroup_crate_new(cgroups, &supervisor->cgroup);
+                if (r < 0)
+                        return error_trace(r);
+                own.cgroup = supervisor->cgroup;
+        }
+        r = crate_new(launcher_run_launcher(supervisor->run), &own, job, &callbacks, supervisor,
                       &supervisor->crate, ret_error);
         if (r > 0 || (r < 0 && ret_error->text))
                 return SUPERVISOR_E_FAILED;
@@ -72,6 +80,7 @@ void supervisor_done(Supervisor *supervisor) {
 
         sd_event_source_disable_unref(supervisor->source);
         crate_free(supervisor->crate);
+        cgroup_crate_free(supervisor->cgroup);
         launcher_run_unref(supervisor->run);
         budget_release_crate(&supervisor->call->manager->budget);
         supervisor->call->manager->n_crates--;

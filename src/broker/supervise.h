@@ -11,6 +11,7 @@ typedef struct Supervisor {
         Call *call;
         LauncherRun *run; /* which made the crate */
         Crate *crate;
+        CgroupCrate *cgroup;
         sd_event_source *source;
 } Supervisor;
 

@@ -87,6 +87,7 @@ struct Crate {
         int stdin_fd;
         size_t stdin_done;
         int job_fd, script_fd; /* memfds, until they are sent */
+        const CgroupCrate *cgroup;
 
         CrateLadder ladder;
         bool dead; /* the job's processes are known to be gone, or are not waited for any longer */
@@ -375,12 +376,14 @@ static void crate_on_chunk(Crate *crate, CrateStream stream, const char *data, s
                 size = (size_t) (max - total);
                 crate_breach(crate, LIMIT_OUTPUT, observed, false);
         }
-        if (size == 0)
-                return;
         if (capture_add(capture, data, size) < 0) {
                 crate_abort(crate, CRATE_LOST);
                 return;
         }
+        if (crate->result.limit == LIMIT_OUTPUT)
+                capture_end(capture);
+        if (size == 0)
+                return;
         crate->result.limits[LIMIT_OUTPUT].peak = total + size;
         if (crate->callbacks.on_output)
                 crate->callbacks.on_output(crate, stream, data, size, crate->userdata);
@@ -462,7 +465,7 @@ static int on_init_failed(void *userdata, Frame *frame) {
 
 static int crate_send_job(Crate *crate) {
         InitJob message = {.rows = crate->job.rows, .columns = crate->job.columns};
-        int fds[2], r;
+        int fds[3], r;
         size_t n = 0;
 
         fds[n++] = crate->job_fd;
@@ -473,6 +476,10 @@ static int crate_send_job(Crate *crate) {
         if (crate->script_fd >= 0) {
                 message.flags |= INIT_JOB_SCRIPT;
                 fds[n++] = crate->script_fd;
+        }
+        if (crate->cgroup) {
+                message.flags |= INIT_JOB_CGROUP;
+                fds[n++] = cgroup_crate_exec_fd(crate->cgroup);
         }
         r = link_send(&crate->init, INIT_JOB, crate->id, &message, sizeof(message), fds, n);
         crate->job_fd = fd_close(crate->job_fd);
@@ -716,9 +723,12 @@ static void crate_on_timer(Crate *crate) {
                         crate_kill_init(crate);
         }
         if (due(&crate->drain_usec, now)) {
-                /* A paused stream waits for its owner, and for nobody else. */
+                bool by_force = crate->cancelled || crate->result.limit != _LIMIT_INVALID;
+
+                /* A paused stream waits for its owner, however long. But the end of a job that was
+                 * ended must not depend on a reader that has stopped. */
                 for (size_t i = 0; i < 2; i++)
-                        if (!crate->paused[i])
+                        if (!crate->paused[i] || by_force)
                                 crate_unwatch(crate, &crate->stream_fds[i]);
                 crate->dead = true;
                 if (crate->stream_fds[0] >= 0 || crate->stream_fds[1] >= 0)
@@ -913,8 +923,9 @@ static int crate_request(Crate *crate, const CrateSpec *spec, CrateError *ret_er
         r = crate_watch(crate, crate->init.fd, SOURCE_INIT, EPOLLIN);
         if (r < 0)
                 return error_trace(r);
-        return launcher_make(crate->launcher, crate, theirs, plan_fd, -EBADF, &crate->id,
-                             ret_error);
+        return launcher_make(crate->launcher, crate, theirs, plan_fd,
+                             crate->cgroup ? cgroup_crate_init_fd(crate->cgroup) : -EBADF,
+                             &crate->id, ret_error);
 }
 
 /* Resources that ran out on our side, as a sentence. */
@@ -957,6 +968,7 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         crate_name_job(&crate->result);
         memcpy(crate->result.plan_digest, spec->plan_digest, PLAN_DIGEST_SIZE);
         crate->result.workspace_rw = spec->workspace_rw;
+        crate->cgroup = spec->cgroup;
         crate->result.template = spec->template ? strdup(spec->template) : NULL;
         capture_init(&crate->result.out, job->capture);
         capture_init(&crate->result.err, job->capture);

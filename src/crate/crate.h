@@ -68,6 +68,7 @@ typedef struct CrateSpec {
         const char *template;
         bool workspace_rw;
         char plan_digest[PLAN_DIGEST_SIZE];
+        const CgroupCrate *cgroup; /* NULL: none; else borrowed until the crate is freed */
 } CrateSpec;
 
 /* Asks the launcher for a crate and queues the job. On failure nothing was started and on_end does

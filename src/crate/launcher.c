@@ -178,15 +178,23 @@ static int launcher_connect(Launcher *launcher, const char *program, CrateError 
 static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config) {
         LauncherSetup setup = {.mode = launcher->mode, .net_stock = (uint32_t) config->net_stock};
         _cleanup_(fd_closep) int plan_fd = -EBADF;
-        int fds[2], r;
+        size_t n = 0;
+        int fds[3], r;
 
         r = plan_to_memfd(config->tree, &plan_fd);
         if (r < 0)
                 return error_trace(r);
-        fds[0] = plan_fd;
-        fds[1] = launcher->subuids ? subuid_pool_get_fd(launcher->subuids) : -EBADF;
-        return error_fold(link_send(&launcher->link, LAUNCHER_SETUP, 0, &setup, sizeof(setup), fds,
-                                    launcher->subuids ? 2 : 1));
+        fds[n++] = plan_fd;
+        if (launcher->subuids) {
+                setup.flags |= LAUNCHER_SETUP_SUBUIDS;
+                fds[n++] = subuid_pool_get_fd(launcher->subuids);
+        }
+        if (config->cgroups) {
+                setup.flags |= LAUNCHER_SETUP_CGROUP;
+                fds[n++] = cgroup_tree_launcher_fd(config->cgroups);
+        }
+        return error_fold(
+                link_send(&launcher->link, LAUNCHER_SETUP, 0, &setup, sizeof(setup), fds, n));
 }
 
 int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error) {

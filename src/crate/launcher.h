@@ -7,6 +7,7 @@
  * launcher_get_fd() for input and then calls launcher_dispatch().
  */
 
+#include "cgroup/cgroup.h"
 #include "crate/result.h"
 #include "ipc/link.h"
 #include "plan/plan.h"
@@ -19,6 +20,7 @@ typedef struct LauncherConfig {
         const CratePlan *tree; /* borrowed; the tree stage */
         size_t net_stock;      /* net namespaces to keep ready */
         uint64_t subuid_base, subuid_count; /* root mode only */
+        const CgroupTree *cgroups;          /* NULL: crates stay in the launcher's cgroup */
 } LauncherConfig;
 
 enum {

@@ -20,7 +20,7 @@
 
 /* --- host -> launcher --- */
 enum {
-        LAUNCHER_SETUP = 1, /* LauncherSetup; fds: template plan [, lock file of the sub-uids] */
+        LAUNCHER_SETUP = 1, /* LauncherSetup; fds: template plan [, sub-uid locks] [, cgroup] */
         LAUNCHER_MAKE, /* LauncherMake; fds: init's control socket, crate plan [, cgroup of init] */
 
         /* --- launcher -> host --- */
@@ -36,9 +36,17 @@ enum {
         LAUNCHER_MODE_ROOT = 2, /* is root and maps a sub-uid for each crate */
 };
 
+enum {
+        LAUNCHER_SETUP_SUBUIDS = 1U << 0, /* the sub-uids' lock file follows */
+        LAUNCHER_SETUP_CGROUP = 1U
+                                << 1, /* the launcher's cgroup follows; its parent is the subtree */
+};
+
 typedef struct LauncherSetup {
         uint32_t mode;
-        uint32_t net_stock; /* net namespaces to keep ready, 1 … 64 */
+        uint32_t net_stock; /* net namespaces to keep ready, 0 … 64 */
+        uint32_t flags;     /* LAUNCHER_SETUP_X: which fds follow the plan, in their order */
+        uint32_t reserved;
 } LauncherSetup;
 
 typedef struct LauncherMake {

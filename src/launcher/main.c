@@ -107,8 +107,21 @@ static int manager_prepare(Manager *manager) {
         return r < 0 ? error_trace(r) : 0;
 }
 
-static int manager_set_up(Manager *manager, const LauncherSetup *setup, int plan_fd,
+/* What follows the plan, as the flags say. */
+static int manager_take_fds(Manager *manager, const LauncherSetup *setup, Frame *frame,
+                            int *ret_cgroup_fd, ProtoFailure *ret_failure) {
+        size_t n = 1;
+
+        if ((setup->flags & LAUNCHER_SETUP_SUBUIDS) && n < frame->n_fds)
+                manager->subuid_fd = TAKE_FD(frame->fds[n++]);
+        if ((setup->flags & LAUNCHER_SETUP_CGROUP) && n < frame->n_fds)
+                *ret_cgroup_fd = frame->fds[n++];
+        return n == frame->n_fds ? 0 : failure_set(ret_failure, EBADMSG, "setup", "");
+}
+
+static int manager_set_up(Manager *manager, const LauncherSetup *setup, Frame *frame,
                           ProtoFailure *ret_failure) {
+        int cgroup_fd = -EBADF;
         PlanReader plan;
         const void *data;
         size_t size;
@@ -118,7 +131,10 @@ static int manager_set_up(Manager *manager, const LauncherSetup *setup, int plan
                 *ret_failure = manager->prepare_failure;
                 return error_origin(-manager->prepare_failure.error);
         }
-        r = plan_map(plan_fd, &data, &size);
+        r = manager_take_fds(manager, setup, frame, &cgroup_fd, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = plan_map(frame->fds[0], &data, &size);
         if (r < 0 || plan_reader_init(&plan, data, size) != 0)
                 return failure_set(ret_failure, r < 0 ? -r : EBADMSG, "plan", "");
         if (setup->mode != manager->outer.mode)
@@ -126,6 +142,9 @@ static int manager_set_up(Manager *manager, const LauncherSetup *setup, int plan
         if (setup->net_stock > NET_STOCK_MAX)
                 return failure_set(ret_failure, EINVAL, "net-stock", "");
 
+        r = outer_enter_cgroup(cgroup_fd, ret_failure);
+        if (r < 0)
+                return error_trace(r);
         r = outer_enter_tree(&manager->outer, &plan, ret_failure);
         if (r < 0)
                 return error_trace(r);
@@ -141,13 +160,11 @@ static int manager_on_setup(void *userdata, Frame *frame) {
         int r;
 
         memcpy(&setup, frame->payload, sizeof(setup));
-        r = manager_set_up(manager, &setup, frame->fds[0], &failure);
+        r = manager_set_up(manager, &setup, frame, &failure);
         if (r < 0) {
                 (void) manager_send_failure(manager, 0, &failure);
                 return error_trace(r);
         }
-        if (frame->n_fds > 1)
-                manager->subuid_fd = TAKE_FD(frame->fds[1]);
         manager->link.state = LAUNCHER_STATE_READY;
         return error_fold(
                 link_send(&manager->link, LAUNCHER_READY, 0, &ready, sizeof(ready), NULL, 0));
@@ -212,7 +229,7 @@ static int manager_on_make(void *userdata, Frame *frame) {
 }
 
 static const LinkPermit manager_permits[] = {
-        {LAUNCHER_SETUP, LAUNCHER_STATE_SETUP, sizeof(LauncherSetup), sizeof(LauncherSetup), 1, 2,
+        {LAUNCHER_SETUP, LAUNCHER_STATE_SETUP, sizeof(LauncherSetup), sizeof(LauncherSetup), 1, 3,
          manager_on_setup},
         {LAUNCHER_MAKE, LAUNCHER_STATE_READY, sizeof(LauncherMake), sizeof(LauncherMake), 2, 3,
          manager_on_make},

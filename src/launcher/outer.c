@@ -131,6 +131,20 @@ int outer_prepare(Outer *outer, ProtoFailure *ret_failure) {
         return 0;
 }
 
+int outer_enter_cgroup(int cgroup_fd, ProtoFailure *ret_failure) {
+        int r = 0;
+
+        if (cgroup_fd >= 0)
+                r = write_file_at(cgroup_fd, "../cgroup.procs", "0");
+        if (r < 0)
+                return failure_set(ret_failure, -r, "cgroup-enter", "cgroup.procs");
+        if (unshare(CLONE_NEWCGROUP) < 0)
+                return failure_here(ret_failure, "cgroup-namespace", "");
+        if (cgroup_fd >= 0)
+                r = write_file_at(cgroup_fd, "cgroup.procs", "0");
+        return r < 0 ? failure_set(ret_failure, -r, "cgroup-enter", "launcher/cgroup.procs") : 0;
+}
+
 int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure) {
         int r;
 

@@ -22,6 +22,13 @@ typedef struct Outer {
  * sits in what will be M0, which still shows the host.
  */
 int outer_prepare(Outer *outer, ProtoFailure *ret_failure);
+/*
+ * One cgroup namespace for all crates, so that they see no more of the host's tree than their own
+ * part: rooted at the delegated subtree, whose launcher/ is cgroup_fd, or at where the launcher is
+ * if there is none (-EBADF). A namespace per crate would be rooted at init/, from where a job's
+ * leaf cannot be reached where nsdelegate is in force.
+ */
+int outer_enter_cgroup(int cgroup_fd, ProtoFailure *ret_failure);
 /* Builds the tree; afterwards "/" is the template's. */
 int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure);
 /* Enters MH: host paths are opened only here. */
