@@ -26,8 +26,10 @@ const client = modern
 const faults = [];
 client.onerror = (error) => faults.push(error);
 
+let version;
+
 function transport() {
-  if (way === 'socket') return new UnixTransport(socket);
+  if (way === 'socket') return new UnixTransport(socket, (agreed) => (version = agreed));
   return new StdioClientTransport({
     command: agentcrate,
     args: ['stdio', '-w', `${folder}:ro`],
@@ -82,6 +84,7 @@ await check('connects and agrees on the newest revision that both know', async (
   await client.connect(transport());
   assert.equal(client.getServerVersion()?.name, 'agentcrate');
   if (modern) assert.equal(client.getNegotiatedProtocolVersion(), '2026-07-28');
+  else if (way === 'socket') assert.equal(version, '2025-11-25');
 });
 
 await check('lists tools, each time the same', async () => {
@@ -156,17 +159,14 @@ await check('an unknown tool is a protocol error', async () => {
 
 await check('output is streamed as progress while the job runs', async () => {
   const seen = [];
-  let before = 0;
   const result = await exec(
     { command: 'for i in 1 2 3 4 5; do echo tick $i; sleep 0.3; done' },
     { onprogress: (progress) => seen.push(progress) },
   );
-  before = seen.length;
+  assert.ok(seen.length >= 2, `only ${seen.length} notifications came before the result`);
   assert.equal(conforms(result).exit_code, 0);
-  assert.ok(before >= 2, `only ${before} notifications came before the result`);
   for (let i = 1; i < seen.length; i++) assert.ok(seen[i].progress > seen[i - 1].progress);
-  const text = seen.map((progress) => progress.message ?? '').join('');
-  assert.match(text, /tick 1[^]*tick 3/);
+  assert.match(seen.map((progress) => progress.message ?? '').join(''), /tick 1[^]*tick 3/);
 });
 
 await check('cancelling kills the job; the connection lives on', async () => {
@@ -190,6 +190,15 @@ await check('ten calls at once are answered, each with its own result', async ()
 });
 
 if (way === 'stdio') {
+  await check('a job that waits for an answer to its output gets it', async () => {
+    const flag = `${folder}/flag.${process.pid}`;
+    const result = await exec(
+      { command: `echo ready; until [ -e ${flag.split('/').pop()} ]; do sleep 0.1; done`, timeout_ms: 20000 },
+      { onprogress: (progress) => /ready/.test(progress.message) && fs.writeFileSync(flag, '') },
+    );
+    assert.equal(conforms(result).outcome, 'exited');
+  });
+
   await check('the workspace of agentcrate stdio -w is there, read-only', async () => {
     const record = conforms(await exec({ command: 'cat hello.txt; touch new' }));
     assert.equal(record.stdout, 'hello\n');

@@ -8,8 +8,9 @@ export class UnixTransport {
   #socket;
   #rest = '';
 
-  constructor(path) {
+  constructor(path, onversion) {
     this.#path = path;
+    this.setProtocolVersion = onversion;
   }
 
   start() {
