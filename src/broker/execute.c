@@ -103,6 +103,7 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
 static void job_set_limits(CrateJob *job, const Execution *execution) {
         limits_init(&job->limits);
         limits_merge(&job->limits, &execution->template->limits);
+        crate_limits_lower(&job->limits);
         limits_merge(&job->limits, &execution->args.limits);
         job->on_hit =
                 execution->args.on_hit_given ? execution->args.on_hit : execution->template->on_hit;

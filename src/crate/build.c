@@ -163,16 +163,11 @@ static int add_rlimit(CratePlan *crate, int resource, uint64_t value) {
                         &(PlanOp){.type = PLAN_OP_RLIMIT, .a = (uint64_t) resource, .b = value});
 }
 
-/* A default above what this process itself may have is lowered to that; a value that was asked for
- * is left to fail by name. */
-static uint64_t open_files(const Limits *limits) {
-        uint64_t value = limits->max[LIMIT_OPEN_FILES];
+void crate_limits_lower(Limits *limits) {
         struct rlimit own;
 
-        if (!(limits->given & (1U << LIMIT_OPEN_FILES)) && getrlimit(RLIMIT_NOFILE, &own) == 0 &&
-            own.rlim_max < value)
-                return own.rlim_max;
-        return value;
+        if (getrlimit(RLIMIT_NOFILE, &own) == 0 && own.rlim_max < limits->max[LIMIT_OPEN_FILES])
+                limits->max[LIMIT_OPEN_FILES] = own.rlim_max;
 }
 
 static int build_rlimits(const Limits *limits, CratePlan *crate) {
@@ -184,7 +179,7 @@ static int build_rlimits(const Limits *limits, CratePlan *crate) {
         if (r == 0)
                 r = add_rlimit(crate, RLIMIT_RTPRIO, 0);
         if (r == 0 && limits->max[LIMIT_OPEN_FILES] != LIMIT_UNLIMITED)
-                r = add_rlimit(crate, RLIMIT_NOFILE, open_files(limits));
+                r = add_rlimit(crate, RLIMIT_NOFILE, limits->max[LIMIT_OPEN_FILES]);
         if (r == 0 && limits->max[LIMIT_FILE_SIZE] != LIMIT_UNLIMITED)
                 r = add_rlimit(crate, RLIMIT_FSIZE, limits->max[LIMIT_FILE_SIZE]);
         return r;

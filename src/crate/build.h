@@ -45,6 +45,10 @@ enum {
 void crate_plans_done(CratePlans *plans);
 int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateError *ret_error);
 
+/* Lowers what defaults and template say to what this process itself may have (open files). Called
+ * before what was asked for is merged in: that is left to fail by name. */
+void crate_limits_lower(Limits *limits);
+
 /* The environment of a job: defaults of the crate, the template's env and pass_env, then extra
  * (NAME=VALUE each). */
 int crate_build_env(const Template *template, const StrV *extra, StrV *ret_env);

@@ -116,6 +116,7 @@ static void merge_limits(Limits *limits, const Template *template, const RunOpti
         if (!options->json)
                 limits->max[LIMIT_OUTPUT] = LIMIT_UNLIMITED;
         limits_merge(limits, &template->limits);
+        crate_limits_lower(limits);
         limits_merge(limits, &options->limits);
 }
 
