@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench-broker.py [-n RUNS] [-c IN_FLIGHT]
+
+What a tool call costs through the broker: sandbox_exec of /usr/bin/true over the UNIX socket, cold,
+by turns with the plain command, started by this same process; the rate with several calls in flight; and
+what broker and launcher keep resident.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import mcp  # pylint: disable=wrong-import-position
+
+WARM_UP = 5
+TRUE = ["/usr/bin/true"]
+
+
+def wait(pid):
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        raise RuntimeError(f"{TRUE[0]} ended with status {status}")
+
+
+def fork_exec(_client):
+    pid = os.fork()
+    if pid == 0:
+        os.execv(TRUE[0], TRUE)
+    wait(pid)
+
+
+def spawn(_client):
+    wait(os.posix_spawn(TRUE[0], TRUE, {}))
+
+
+def call(client):
+    result = client.call("sandbox_exec", {"argv": TRUE})
+    if result.get("isError") or result["structuredContent"]["exit_code"] != 0:
+        raise RuntimeError(f"sandbox_exec failed: {result}")
+
+
+def ping(client):
+    client.request("ping")
+
+
+ROWS = [
+    ("/usr/bin/true by posix_spawn", spawn),
+    ("the same by fork and exec of this big process", fork_exec),
+    ("ping", ping),
+    ("tools/call sandbox_exec of /usr/bin/true", call),
+]
+
+
+def measure(client, runs):
+    samples = {name: [] for name, _ in ROWS}
+    for run in range(runs + WARM_UP):
+        for name, function in ROWS:
+            begin = time.perf_counter()
+            function(client)
+            if run >= WARM_UP:
+                samples[name].append((time.perf_counter() - begin) * 1e6)
+    return samples
+
+
+def print_samples(samples):
+    print(f"\n{'over the socket':52} {'min':>8} {'p10':>8} {'p50':>8} {'p99':>8} {'ratio':>7}")
+    base = None
+    for name, values in samples.items():
+        values.sort()
+        low, p10, p50, p99 = (values[(len(values) - 1) * p // 100] for p in (0, 10, 50, 99))
+        base = base or p50
+        print(f"{name:52} {low:8.0f} {p10:8.0f} {p50:8.0f} {p99:8.0f} {p50 / base:7.2f}")
+
+
+def rate(client, runs, in_flight):
+    """Calls in a second with so many asked for at once."""
+    begin = time.perf_counter()
+    waiting = []
+    for _ in range(runs):
+        if len(waiting) == in_flight:
+            client.wait(waiting.pop(0))
+        waiting.append(client.start("tools/call", {"name": "sandbox_exec",
+                                                   "arguments": {"argv": TRUE}}))
+    for request in waiting:
+        client.wait(request)
+    return runs / (time.perf_counter() - begin)
+
+
+def memory(pid):
+    """(resident, proportional) KiB."""
+    found = {}
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        for line in file:
+            key, *rest = line.split()
+            found[key] = int(rest[0]) if rest and rest[0].isdigit() else 0
+    return found["Rss:"], found["Pss:"]
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def name_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+        return file.read().strip()
+
+
+def print_memory(when, broker):
+    for pid in [broker.pid, *children(broker.pid)]:
+        try:
+            rss, pss = memory(pid)
+        except OSError:
+            continue
+        print(f"{when:24} {name_of(pid):20} {rss:8} KiB resident {pss:8} KiB proportional")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=150, metavar="RUNS")
+    parser.add_argument("-c", type=int, default=8, metavar="IN_FLIGHT")
+    options = parser.parse_args()
+
+    with mcp.Broker() as broker, broker.client() as client:
+        print("\nmemory")
+        print_memory("connected, no call yet", broker)
+        samples = measure(client, options.n)
+        print_memory(f"after {options.n} calls", broker)
+        print_samples(samples)
+        found = rate(client, options.n, options.c)
+        print(f"\n{options.c} calls in flight: {found:.0f} calls a second")
+        print_memory("after these", broker)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * bench-crate [-n RUNS]
+ *
+ * What a crate costs, against plain fork and exec, against the least that the kernel takes for the
+ * same walls, and against bubblewrap. All rows of the first table are measured by turns; the other
+ * tables are of the same runs.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+#include "basic/macros.h"
+#include "basic/parse-util.h"
+#include "bench.h"
+#include "crate-row.h"
+#include "floor.h"
+
+#define RUNS_DEFAULT 150U
+#define RUNS_MAX 100000U
+
+typedef enum RowId {
+        ROW_FORK_EXEC,
+        ROW_SPAWN,
+        ROW_NAMESPACES,
+        ROW_FLOOR_WHOLE,
+        ROW_FLOOR_TREE,
+        ROW_FLOOR_INIT,
+        ROW_CRATE,
+        ROW_CRATE_STRICT,
+        ROW_RUN,
+        ROW_BWRAP,
+        _ROW_MAX,
+} RowId;
+
+typedef struct Bench {
+        size_t runs;
+        BenchRow rows[_ROW_MAX];
+        BenchRow steps[1 + _FLOOR_STEP_MAX];   /* after fork and exec, which gives the ratio */
+        BenchRow phases[1 + _CRATE_PHASE_MAX]; /* likewise */
+        Floor *floors[_FLOOR_KIND_MAX];
+        CgroupTree *cgroups;
+        char *why_no_cgroups;
+        CrateRow *crate, *strict;
+        char *why_no_crate;
+        char *runner;
+} Bench;
+
+static const char *const row_names[_ROW_MAX] = {
+        [ROW_FORK_EXEC] = "fork and exec of /usr/bin/true",
+        [ROW_SPAWN] = "the same by posix_spawn",
+        [ROW_NAMESPACES] = "floor: namespaces, nothing in them",
+        [ROW_FLOOR_WHOLE] = "floor: everything, from an ordinary parent",
+        [ROW_FLOOR_TREE] = "floor: everything, from a parent in the tree",
+        [ROW_FLOOR_INIT] = "floor: that, with an init",
+        [ROW_CRATE] = "cold crate, profile default",
+        [ROW_CRATE_STRICT] = "cold crate, profile strict",
+        [ROW_RUN] = "agentcrate-run, the whole command",
+        [ROW_BWRAP] = "bwrap --unshare-all, the whole command",
+};
+
+static const char *const phase_names[_CRATE_PHASE_MAX] = {
+        [CRATE_PHASE_MADE] = "asked for, until its job has started",
+        [CRATE_PHASE_ENDED] = "until the result stands",
+        [CRATE_PHASE_FREED] = "until it is freed, off the clock above",
+};
+
+static char *const true_argv[] = {(char *) "/usr/bin/true", NULL};
+static char *const bwrap_argv[] = {
+        (char *) "bwrap",
+        (char *) "--unshare-all",
+        (char *) "--ro-bind",
+        (char *) "/usr",
+        (char *) "/usr",
+        (char *) "--symlink",
+        (char *) "usr/bin",
+        (char *) "/bin",
+        (char *) "--symlink",
+        (char *) "usr/lib",
+        (char *) "/lib",
+        (char *) "--symlink",
+        (char *) "usr/lib64",
+        (char *) "/lib64",
+        (char *) "--proc",
+        (char *) "/proc",
+        (char *) "--dev",
+        (char *) "/dev",
+        (char *) "--tmpfs",
+        (char *) "/tmp",
+        (char *) "--",
+        (char *) "/usr/bin/true",
+        NULL,
+};
+
+/* --- rows that also tell where their time went --- */
+
+static void add_sample(BenchRow *row, size_t runs, uint64_t nsec) {
+        if (!row->samples)
+                row->samples = calloc(runs + 16, sizeof(uint64_t));
+        if (row->samples && row->n_samples < runs + 16)
+                row->samples[row->n_samples++] = nsec;
+}
+
+static int measure_whole(void *userdata, uint64_t *ret_nsec) {
+        Bench *bench = userdata;
+        int r;
+
+        r = floor_measure(bench->floors[FLOOR_WHOLE], ret_nsec);
+        for (size_t i = 0; r == 0 && i < FLOOR_STEP_NET; i++)
+                add_sample(&bench->steps[1 + i], bench->runs,
+                           floor_steps(bench->floors[FLOOR_WHOLE])[i]);
+        return r;
+}
+
+static int measure_tree(void *userdata, uint64_t *ret_nsec) {
+        Bench *bench = userdata;
+        int r;
+
+        r = floor_measure(bench->floors[FLOOR_TREE], ret_nsec);
+        if (r == 0)
+                add_sample(&bench->steps[1 + FLOOR_STEP_NET], bench->runs,
+                           floor_steps(bench->floors[FLOOR_TREE])[FLOOR_STEP_NET]);
+        return r;
+}
+
+static int measure_crate(void *userdata, uint64_t *ret_nsec) {
+        Bench *bench = userdata;
+        int r;
+
+        r = crate_row_measure(bench->crate, ret_nsec);
+        for (size_t i = 0; r == 0 && i < _CRATE_PHASE_MAX; i++)
+                add_sample(&bench->phases[1 + i], bench->runs, crate_row_phases(bench->crate)[i]);
+        return r;
+}
+
+/* --- the bench --- */
+
+static bool find_program(const char *name) {
+        const char *path = secure_getenv("PATH") ?: "/usr/bin:/bin";
+
+        for (;;) {
+                size_t n = strcspn(path, ":");
+                char file[4096];
+
+                if ((size_t) snprintf(file, sizeof(file), "%.*s/%s", (int) n, path, name) <
+                            sizeof(file) &&
+                    access(file, X_OK) == 0)
+                        return true;
+                if (!path[n])
+                        return false;
+                path += n + 1;
+        }
+}
+
+static void row_set(Bench *bench, RowId id, int (*measure)(void *, uint64_t *), void *userdata) {
+        bench->rows[id] =
+                (BenchRow){.name = row_names[id], .measure = measure, .userdata = userdata};
+}
+
+static void add_crates(Bench *bench) {
+        const char *why = NULL;
+        int r;
+
+        r = crate_row_new("default", bench->cgroups, &bench->crate, &bench->why_no_crate);
+        if (r == 0)
+                r = crate_row_new("strict", bench->cgroups, &bench->strict, &bench->why_no_crate);
+        if (r < 0)
+                why = bench->why_no_crate ?: strerror(-r);
+
+        row_set(bench, ROW_CRATE, measure_crate, bench);
+        row_set(bench, ROW_CRATE_STRICT, crate_row_measure, bench->strict);
+        bench->rows[ROW_CRATE].skip = bench->crate ? NULL : why;
+        bench->rows[ROW_CRATE_STRICT].skip = bench->strict ? NULL : why;
+}
+
+static int add_commands(Bench *bench) {
+        const char *bindir = secure_getenv("AGENTCRATE_BINDIR");
+        static char *run_argv[] = {NULL, (char *) "--", (char *) "/usr/bin/true", NULL};
+
+        if (asprintf(&bench->runner, "%s%sagentcrate-run", bindir ?: "", bindir ? "/" : "") < 0) {
+                bench->runner = NULL;
+                return -ENOMEM;
+        }
+        run_argv[0] = bench->runner;
+        row_set(bench, ROW_RUN, bench_fork_exec, run_argv);
+        if (!bindir && !find_program("agentcrate-run"))
+                bench->rows[ROW_RUN].skip = "agentcrate-run is not installed";
+        row_set(bench, ROW_BWRAP, bench_fork_exec, (void *) bwrap_argv);
+        if (!find_program("bwrap"))
+                bench->rows[ROW_BWRAP].skip = "bwrap is not installed";
+        return 0;
+}
+
+static int bench_init(Bench *bench) {
+        int r;
+
+        /* Before there are children, who would stay where they are. */
+        r = cgroup_tree_open(&bench->cgroups, &bench->why_no_cgroups);
+        if (r < 0)
+                return r;
+        for (FloorKind kind = 0; kind < _FLOOR_KIND_MAX; kind++) {
+                r = floor_new(kind, &bench->floors[kind]);
+                if (r < 0)
+                        return r;
+        }
+        row_set(bench, ROW_FORK_EXEC, bench_fork_exec, (void *) true_argv);
+        row_set(bench, ROW_SPAWN, bench_spawn, (void *) true_argv);
+        row_set(bench, ROW_NAMESPACES, floor_measure, bench->floors[FLOOR_NAMESPACES]);
+        row_set(bench, ROW_FLOOR_WHOLE, measure_whole, bench);
+        row_set(bench, ROW_FLOOR_TREE, measure_tree, bench);
+        row_set(bench, ROW_FLOOR_INIT, floor_measure, bench->floors[FLOOR_INIT]);
+        add_crates(bench);
+        for (FloorStep step = 0; step < _FLOOR_STEP_MAX; step++)
+                bench->steps[1 + step].name = floor_step_to_string(step);
+        for (CratePhase phase = 0; phase < _CRATE_PHASE_MAX; phase++)
+                bench->phases[1 + phase].name = phase_names[phase];
+        return add_commands(bench);
+}
+
+static void bench_done(Bench *bench) {
+        bench_rows_done(bench->rows, _ROW_MAX);
+        bench_rows_done(bench->steps + 1, _FLOOR_STEP_MAX);
+        bench_rows_done(bench->phases + 1, _CRATE_PHASE_MAX);
+        bench->crate = crate_row_free(bench->crate);
+        bench->strict = crate_row_free(bench->strict);
+        for (FloorKind kind = 0; kind < _FLOOR_KIND_MAX; kind++)
+                bench->floors[kind] = floor_free(bench->floors[kind]);
+        bench->cgroups = cgroup_tree_free(bench->cgroups);
+        free(bench->why_no_cgroups);
+        free(bench->why_no_crate);
+        free(bench->runner);
+}
+
+static void print_tables(Bench *bench) {
+        struct utsname host = {};
+
+        (void) uname(&host);
+        printf("%s %s, %i CPUs, %s, %zu runs by turns; microseconds\n", host.sysname, host.release,
+               get_nprocs(), geteuid() == 0 ? "root" : "a plain user", bench->runs);
+        printf("crates %s%s\n", bench->cgroups ? "in cgroups of their own" : "without cgroups: ",
+               bench->cgroups ? "" : bench->why_no_cgroups ?: "no reason given");
+        bench_rows_print("start to exit", bench->rows, _ROW_MAX);
+
+        bench->steps[0] = bench->rows[ROW_FORK_EXEC];
+        bench_rows_print("steps of the floor", bench->steps, 1 + _FLOOR_STEP_MAX);
+        bench->phases[0] = bench->rows[ROW_FORK_EXEC];
+        bench_rows_print("phases of a cold crate, profile default", bench->phases,
+                         1 + _CRATE_PHASE_MAX);
+}
+
+static int run(size_t runs) {
+        _cleanup_(bench_done) Bench bench = {.runs = runs};
+        int r;
+
+        r = bench_init(&bench);
+        if (r == 0)
+                r = bench_rows_run(bench.rows, _ROW_MAX, runs);
+        if (r < 0) {
+                fprintf(stderr, "bench-crate: %s\n", strerror(-r));
+                return EXIT_FAILURE;
+        }
+        print_tables(&bench);
+        return bench.rows[ROW_CRATE].n_samples > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+        uint64_t runs = RUNS_DEFAULT;
+        int option;
+
+        while ((option = getopt(argc, argv, "n:")) >= 0)
+                if (option != 'n' || parse_count(optarg, &runs) != 0 || runs > RUNS_MAX) {
+                        fputs("usage: bench-crate [-n RUNS]\n", stderr);
+                        return EXIT_FAILURE;
+                }
+        return run((size_t) runs);
+}
