@@ -118,7 +118,8 @@ static int job_exec(JobStart *start) {
         char candidate[PLAN_PATH_MAX + 1];
         int error, result = ENOENT;
 
-        if (strchr(name, '/'))
+        /* An empty name is no command; with a folder before it, it would be that folder. */
+        if (!*name || strchr(name, '/'))
                 return try_exec(start, name);
 
         for (;;) {
