@@ -231,15 +231,41 @@ static int unavailable(char **ret_reason, const char *reason) {
         return *ret_reason ? CGROUP_E_UNAVAILABLE : error_origin(-ENOMEM);
 }
 
-/* The service manager marks what it has delegated; the first name is readable by root only. */
+/*
+ * The service manager marks what it has delegated; the first name is readable by root only. User
+ * managers before systemd 253 leave no mark, so our own user unit says it by a variable.
+ */
 static bool is_delegated(int fd) {
         static const char *const names[] = {"trusted.delegate", "user.delegate"};
+        const char *told = secure_getenv("AGENTCRATE_DELEGATED");
         char value[2];
 
+        if (told && strcmp(told, "1") == 0)
+                return true;
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (fgetxattr(fd, names[i], value, sizeof(value)) == 1 && value[0] == '1')
                         return true;
         return false;
+}
+
+/*
+ * A user's manager cannot mark what it delegates (trusted attributes are root's), so its unit says
+ * so in the environment. That is believed only for a cgroup of our own user in which nobody else
+ * is: a shell's scope never becomes ours by a stray variable.
+ */
+static bool is_declared_delegated(int fd) {
+        const char *declared = secure_getenv("AGENTCRATE_DELEGATED");
+        _cleanup_(fd_closep) int procs_fd = -EBADF;
+        char text[64] = {}, own[32];
+        struct stat st;
+
+        if (!string_equal(declared, "1") || fstat(fd, &st) < 0 || st.st_uid != geteuid())
+                return false;
+        procs_fd = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        if (procs_fd < 0 || read(procs_fd, text, sizeof(text) - 1) < 0)
+                return false;
+        (void) snprintf(own, sizeof(own), "%d\n", getpid());
+        return string_equal(text, own);
 }
 
 static int find_delegated(int *ret_fd, char **ret_reason) {
@@ -263,7 +289,7 @@ static int find_delegated(int *ret_fd, char **ret_reason) {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return unavailable(ret_reason, "the own cgroup cannot be opened");
-        if (!is_delegated(fd))
+        if (!is_delegated(fd) && !is_declared_delegated(fd))
                 return unavailable(ret_reason, "the own cgroup is not delegated (Delegate=yes)");
         if (faccessat(fd, ".", W_OK, AT_EACCESS) < 0 ||
             faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0)
