@@ -110,14 +110,14 @@ int frame_receive(int socket, int flags, Frame *ret_frame) {
         ssize_t n;
 
         ret_frame->n_fds = 0;
+        /* ECONNRESET says, once, that the peer has closed and left something of ours unread. What
+         * it sent before that is still to be read, such as why it ended. */
         do
                 n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
+        while (n < 0 && (errno == EINTR || errno == ECONNRESET));
         if (n < 0) {
                 if (errno == EAGAIN)
                         return FRAME_E_AGAIN;
-                if (errno == ECONNRESET)
-                        return FRAME_E_EOF;
                 return error_origin(negative_errno());
         }
 
