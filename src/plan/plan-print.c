@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "basic/error.h"
+#include "basic/utf8.h"
 #include "plan/plan-internal.h"
 
 static const char *const stage_names[] = {
@@ -36,13 +37,29 @@ static const struct {
         {RLIMIT_MSGQUEUE, "msgqueue"}, {RLIMIT_NICE, "nice"},   {RLIMIT_RTPRIO, "rtprio"},
 };
 
-/* Prints a path as it is, but for bytes that would break the line. */
+/* Whether these bytes, one character, can stand in a line on a terminal: the controls are those
+ * below 0x20, 0x7f, and U+0080 to U+009F. */
+static bool is_printable(const char *s, size_t size) {
+        const unsigned char *c = (const unsigned char *) s;
+
+        if (size == 1)
+                return c[0] >= 0x20 && c[0] != 0x7f && c[0] != '\\';
+        return size > 1 && !(c[0] == 0xc2 && c[1] < 0xa0);
+}
+
+/* Prints a path as it is, but for what would break the line or is no text. */
 static void print_string(FILE *out, const char *s) {
-        for (; *s; s++)
-                if ((unsigned char) *s < 0x20 || *s == 0x7f || *s == '\\')
-                        fprintf(out, "\\x%02x", (unsigned char) *s);
+        for (size_t left = strlen(s); left > 0;) {
+                size_t n = utf8_sequence_size(s, left);
+
+                if (is_printable(s, n))
+                        (void) fwrite(s, 1, n, out);
                 else
-                        fputc(*s, out);
+                        for (size_t i = 0; i < size_max(n, 1); i++)
+                                fprintf(out, "\\x%02x", (unsigned char) s[i]);
+                s += size_max(n, 1);
+                left -= size_max(n, 1);
+        }
 }
 
 static void print_amount(FILE *out, const char *label, uint64_t value) {

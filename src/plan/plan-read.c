@@ -110,11 +110,12 @@ int plan_op_check(const PlanOp *op) {
         }
 }
 
-/* A string of that size at p, NUL-terminated and without another NUL; "" for size 0. */
+/* A string of that size at p, NUL-terminated and without another NUL; "" for size 0, which is the
+ * only form that it has. */
 static const char *record_string(const uint8_t *p, uint32_t size) {
         if (size == 0)
                 return "";
-        if (memchr(p, 0, size) != p + size - 1)
+        if (size == 1 || memchr(p, 0, size) != p + size - 1)
                 return NULL;
         return (const char *) p;
 }
