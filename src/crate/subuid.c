@@ -50,7 +50,7 @@ static bool range_is_mapped(const char *map, uint64_t base, uint64_t count) {
 
 static int open_lock_file(CrateError *ret_error) {
         struct stat st;
-        int fd;
+        int fd, error;
 
         if (mkdir(SUBUID_FOLDER, 0755) < 0 && errno != EEXIST)
                 goto fail;
@@ -65,18 +65,19 @@ static int open_lock_file(CrateError *ret_error) {
         return fd;
 
 fail:
-        (void) crate_error_set(ret_error, "sub-uid", errno, SUBUID_FILE,
+        error = errno;
+        (void) crate_error_set(ret_error, "sub-uid", error, SUBUID_FILE,
                                "make " SUBUID_FOLDER " a folder of root's",
                                "the lock file of the sub-uids, " SUBUID_FILE
                                ", cannot be opened: %s",
-                               strerror(errno));
-        return -errno;
+                               strerror(error));
+        return -error;
 }
 
 int subuid_pool_new(uint64_t base, uint64_t count, SubuidPool **ret_pool, CrateError *ret_error) {
         _cleanup_(subuid_pool_freep) SubuidPool *pool = NULL;
 
-        if (!range_is_mapped("/proc/self/uid_map", base, count) ||
+        if (count == 0 || !range_is_mapped("/proc/self/uid_map", base, count) ||
             !range_is_mapped("/proc/self/gid_map", base, count)) {
                 (void) crate_error_set(ret_error, "sub-uid", EINVAL, NULL, SUBUID_REMEDY,
                                        "the sub-uid range %" PRIu64 "+%" PRIu64
@@ -102,11 +103,17 @@ int subuid_pool_new(uint64_t base, uint64_t count, SubuidPool **ret_pool, CrateE
         return 0;
 }
 
-static int lock_byte(int fd, uint64_t n, short type) {
+/* The byte is that of the uid itself, not of its place in the range: pools of different ranges may
+ * overlap. */
+static int lock_uid(const SubuidPool *pool, uint64_t n, short type) {
         struct flock lock = {
-                .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) n, .l_len = 1};
+                .l_type = type,
+                .l_whence = SEEK_SET,
+                .l_start = (off_t) (pool->base + n),
+                .l_len = 1,
+        };
 
-        return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? negative_errno() : 0;
+        return fcntl(pool->fd, F_OFD_SETLK, &lock) < 0 ? negative_errno() : 0;
 }
 
 int subuid_acquire(SubuidPool *pool, uint32_t *ret_uid, CrateError *ret_error) {
@@ -116,7 +123,7 @@ int subuid_acquire(SubuidPool *pool, uint32_t *ret_uid, CrateError *ret_error) {
 
                 if (pool->held[n])
                         continue;
-                r = lock_byte(pool->fd, n, F_WRLCK);
+                r = lock_uid(pool, n, F_WRLCK);
                 if (r == -EAGAIN || r == -EACCES)
                         continue;
                 if (r < 0)
@@ -136,7 +143,7 @@ int subuid_acquire(SubuidPool *pool, uint32_t *ret_uid, CrateError *ret_error) {
 void subuid_release(SubuidPool *pool, uint32_t uid) {
         uint64_t n = uid - pool->base;
 
-        (void) lock_byte(pool->fd, n, F_UNLCK);
+        (void) lock_uid(pool, n, F_UNLCK);
         pool->held[n] = 0;
 }
 

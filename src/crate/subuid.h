@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Sub-uids of root mode: while a crate lives, it holds a lock on byte N of /run/agentcrate/subuids,
- * so that brokers and runners on one host never share a uid. The locks belong to the open file
- * description, which the launcher holds a copy of: they last as long as anything that could still
- * run under such a uid.
+ * Sub-uids of root mode: while a crate of uid N lives, it holds a lock on byte N of
+ * /run/agentcrate/subuids, so that brokers and runners on one host never share a uid. The locks
+ * belong to the open file description, which the launcher holds a copy of: they last as long as
+ * anything that could still run under such a uid.
  */
 
 #include <stdint.h>
