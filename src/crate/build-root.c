@@ -40,6 +40,14 @@ static int add_symlink(CratePlan *tree, const char *path, const char *target) {
         return plan_add(tree, &(PlanOp){.type = PLAN_OP_SYMLINK, .path = path, .source = target});
 }
 
+/* A link at the top of the root. */
+static int add_root_link(MountTable *table, CratePlan *tree, const char *path, const char *target) {
+        int r;
+
+        r = add_symlink(tree, path, target);
+        return r < 0 ? error_trace(r) : mount_table_add_link(table, path, target);
+}
+
 static int add_directory(CratePlan *tree, const char *path, uint32_t mode) {
         return plan_add(tree, &(PlanOp){.type = PLAN_OP_DIR, .path = path, .mode = mode});
 }
@@ -108,7 +116,7 @@ static int build_host_root(MountTable *table, CratePlan *tree, CrateError *ret_e
                 n = readlink(path, target, sizeof(target) - 1);
                 if (n > 0) {
                         target[n] = 0;
-                        r = add_symlink(tree, path, target);
+                        r = add_root_link(table, tree, path, target);
                 } else if (access(path, F_OK) == 0)
                         r = mount_table_add(table, MOUNT_RO, path, path, 0, false, ret_error);
                 else
@@ -170,7 +178,11 @@ static int build_root_entry(const Template *template, int root_fd, const char *n
                 if (n <= 0)
                         return error_origin(negative_errno());
                 target[n] = 0;
-                return add_symlink(tree, path, target);
+                if ((size_t) n > PLAN_PATH_MAX)
+                        return strv_appendf(&table->notes,
+                                            "skipped: %s is a link to a path that is too long",
+                                            source);
+                return add_root_link(table, tree, path, target);
         }
         if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
                 return strv_appendf(&table->notes,
@@ -178,25 +190,38 @@ static int build_root_entry(const Template *template, int root_fd, const char *n
         return mount_table_add(table, MOUNT_RO, path, source, 0, false, ret_error);
 }
 
+static int entry_is_named(const struct dirent *entry) {
+        return !string_equal(entry->d_name, ".") && !string_equal(entry->d_name, "..");
+}
+
+/* By bytes: the plan, and with it its digest, is the same whatever the order on disk or the locale.
+ */
+static int compare_names(const struct dirent **a, const struct dirent **b) {
+        return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 static int build_folder_root(const Template *template, MountTable *table, CratePlan *tree,
                              CrateError *ret_error) {
-        struct dirent *entry;
-        DIR *directory;
-        int r = 0;
+        _cleanup_(fd_closep) int root_fd = -EBADF;
+        struct dirent **entries = NULL;
+        int n, r = 0;
 
-        directory = opendir(template->root);
-        if (!directory) {
+        root_fd = open(template->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        n = root_fd < 0 ? -1 : scandirat(root_fd, ".", &entries, entry_is_named, compare_names);
+        if (n < 0) {
                 (void) crate_error_set(ret_error, "root", errno, template->root,
                                        "make the folder or change the template",
                                        "the root %s of template %s cannot be opened: %s",
                                        template->root, template->name, strerror(errno));
                 return BUILD_ROOT_E_INVALID;
         }
-        while (r == 0 && (entry = readdir(directory)))
-                if (!string_equal(entry->d_name, ".") && !string_equal(entry->d_name, ".."))
-                        r = build_root_entry(template, dirfd(directory), entry->d_name, table, tree,
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = build_root_entry(template, root_fd, entries[i]->d_name, table, tree,
                                              ret_error);
-        (void) closedir(directory);
+                free(entries[i]);
+        }
+        free(entries);
         return r;
 }
 

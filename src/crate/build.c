@@ -15,15 +15,19 @@
 
 #define CRATE_HOME "/home/agent"
 #define CRATE_WORKSPACE "/workspace"
+/* No template and no option can put something else here. */
+#define CRATE_SHM "/dev/shm"
 #define CRATE_HOSTNAME "crate"
 
-/* Where every crate is writable: folders of its one private tmpfs. */
+/* Where every crate is writable: folders of its one private tmpfs. A root folder need not have
+ * /var/tmp: nothing can be made there, and programs take /tmp. */
 static const struct {
         const char *path;
         uint32_t mode;
+        bool required;
 } privates[] = {
-        {"/tmp", 01777},     {"/var/tmp", 01777}, {"/run", 0755},
-        {"/dev/shm", 01777}, {CRATE_HOME, 0700},
+        {"/tmp", 01777, true},    {"/var/tmp", 01777, false}, {"/run", 0755, true},
+        {CRATE_SHM, 01777, true}, {CRATE_HOME, 0700, true},
 };
 
 static const char *const home_folders[] = {
@@ -82,7 +86,7 @@ static int add_template_mounts(MountTable *table, const Template *template, Crat
                 r = add_template_binds(table, MOUNT_RW, template->rw, template->n_rw, ret_error);
         for (size_t i = 0; r == 0 && i < template->tmpfs.n_items; i++)
                 r = mount_table_add(table, MOUNT_PRIVATE, template->tmpfs.items[i], NULL, 0755,
-                                    false, ret_error);
+                                    true, ret_error);
         for (size_t i = 0; r == 0 && i < template->hide.n_items; i++)
                 r = mount_table_add(table, MOUNT_HIDE, template->hide.items[i], NULL, 0, false,
                                     ret_error);
@@ -97,7 +101,7 @@ static int add_request_mounts(MountTable *table, const CrateRequest *request,
                 r = mount_table_add(table, request->workspace_ro ? MOUNT_RO : MOUNT_RW,
                                     CRATE_WORKSPACE, request->workspace, 0, true, ret_error);
         else
-                r = mount_table_add(table, MOUNT_PRIVATE, CRATE_WORKSPACE, NULL, 0755, false,
+                r = mount_table_add(table, MOUNT_PRIVATE, CRATE_WORKSPACE, NULL, 0755, true,
                                     ret_error);
         for (size_t i = 0; r == 0 && i < request->n_binds; i++) {
                 const CrateBind *bind = &request->binds[i];
@@ -112,11 +116,10 @@ static int fill_table(const CrateRequest *request, MountTable *table, CratePlan 
                       CrateError *ret_error) {
         int r;
 
-        table->root = request->template->root;
         r = build_root(request->template, table, tree, ret_error);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(privates); i++)
                 r = mount_table_add(table, MOUNT_PRIVATE, privates[i].path, NULL, privates[i].mode,
-                                    false, ret_error);
+                                    privates[i].required, ret_error);
         if (r == 0)
                 r = add_template_mounts(table, request->template, ret_error);
         if (r == 0)
@@ -204,15 +207,25 @@ static int build_landlock(const MountTable *table, CratePlan *crate) {
         return r;
 }
 
+/* Whether home is ours to furnish; it may as well be a folder of the host's. */
+static bool home_is_private(const MountTable *table) {
+        for (size_t i = 0; i < table->n_entries; i++)
+                if (string_equal(table->entries[i].path, CRATE_HOME))
+                        return table->entries[i].kind == MOUNT_PRIVATE;
+        return false;
+}
+
 static int build_private(const Limits *limits, const MountTable *table, CratePlan *crate) {
         int r;
 
         r = plan_add(crate, &(PlanOp){.type = PLAN_OP_TMPFS,
-                                      .path = "/tmp",
+                                      .path = CRATE_SHM,
                                       .a = limits->max[LIMIT_DISK],
                                       .b = limits->max[LIMIT_INODES]});
         if (r == 0)
                 r = mount_table_plan_crate(table, crate);
+        if (r < 0 || !home_is_private(table))
+                return r;
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(home_folders); i++)
                 r = add_path_op(crate, PLAN_OP_MOUNTPOINT, home_folders[i], PLAN_DIRECTORY);
         return r;

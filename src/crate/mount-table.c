@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 
 static void mount_entry_done(MountEntry *entry) {
         free(entry->path);
+        free(entry->given);
         free(entry->source);
         *entry = (MountEntry){};
 }
@@ -22,6 +24,7 @@ void mount_table_done(MountTable *table) {
         for (size_t i = 0; i < table->n_entries; i++)
                 mount_entry_done(&table->entries[i]);
         free(table->entries);
+        strv_done(&table->links);
         strv_done(&table->notes);
         *table = (MountTable){};
 }
@@ -91,7 +94,7 @@ static int source_resolve(const char *source, char **ret_real, bool *ret_directo
 static int mount_table_push(MountTable *table, MountEntry *entry) {
         MountEntry *old = mount_table_find(table, entry->path), *entries;
 
-        entry->order = table->n_entries;
+        entry->order = table->n_added++;
         if (old) {
                 mount_entry_done(old);
                 *old = *entry;
@@ -107,7 +110,7 @@ static int mount_table_push(MountTable *table, MountEntry *entry) {
 
 int mount_table_add(MountTable *table, MountKind kind, const char *path, const char *source,
                     uint32_t mode, bool required, CrateError *ret_error) {
-        MountEntry entry = {.kind = kind, .mode = mode, .directory = true};
+        MountEntry entry = {.kind = kind, .mode = mode, .directory = true, .optional = !required};
         int r;
 
         if (source) {
@@ -125,6 +128,15 @@ int mount_table_add(MountTable *table, MountKind kind, const char *path, const c
         if (r < 0)
                 mount_entry_done(&entry);
         return r;
+}
+
+int mount_table_add_link(MountTable *table, const char *path, const char *target) {
+        int r;
+
+        r = strv_append(&table->links, path);
+        if (r == 0)
+                r = strv_append(&table->links, target);
+        return r < 0 ? error_trace(r) : 0;
 }
 
 void mount_table_force_late(MountTable *table, const char *path) {
@@ -151,15 +163,19 @@ static int compare_entries(const void *a, const void *b) {
         return strcmp(x->path, y->path);
 }
 
-/* The deepest entry before i that contains path. Entries are sorted, so all candidates come
- * earlier. */
+/* The deepest of the first n entries that contains path. The longest path, not the last in order:
+ * while links are being resolved the table is not sorted. */
 static const MountEntry *mount_table_container(const MountTable *table, size_t n,
                                                const char *path) {
         const MountEntry *found = NULL;
 
-        for (size_t i = 0; i < n; i++)
-                if (path_below(path, table->entries[i].path))
-                        found = &table->entries[i];
+        for (size_t i = 0; i < n; i++) {
+                const MountEntry *entry = &table->entries[i];
+
+                if (path_below(path, entry->path) &&
+                    (!found || strlen(entry->path) > strlen(found->path)))
+                        found = entry;
+        }
         return found;
 }
 
@@ -173,42 +189,39 @@ bool mount_path_is_managed(const char *path) {
         return false;
 }
 
-/* Where on the host the content of a path in the crate comes from; NULL if it is not the host's.
- * Owned by the caller. */
-static char *host_path_of(const MountTable *table, const char *path) {
-        const MountEntry *container = mount_table_container(table, table->n_entries, path);
-        char *host = NULL;
+static const char *mount_table_find_link(const MountTable *table, const char *path) {
+        for (size_t i = 0; i + 1 < table->links.n_items; i += 2)
+                if (string_equal(table->links.items[i], path))
+                        return table->links.items[i + 1];
+        return NULL;
+}
 
-        if (container && container->source) {
-                if (asprintf(&host, "%s%s", container->source, path_below(path, container->path)) <
-                    0)
-                        return NULL;
-                return host;
-        }
-        /* Top-level links of the root, such as /lib, are shown as they are. */
-        if (!container && path_depth(path) == 1 && !mount_path_is_managed(path) &&
-            asprintf(&host, "%s%s", table->root ?: "", path) < 0)
+/* What the host's file behind that path of the crate says if it is a link; else NULL. Owned by the
+ * caller. */
+static char *host_link_target(const MountTable *table, const char *path) {
+        const MountEntry *container = mount_table_container(table, table->n_entries, path);
+        _cleanup_(freep) char *host = NULL;
+        char target[PATH_MAX];
+        ssize_t n;
+
+        if (!container || !container->source)
                 return NULL;
-        return host;
+        if (asprintf(&host, "%s%s", container->source, path_below(path, container->path)) < 0)
+                return NULL;
+        n = readlink(host, target, sizeof(target) - 1);
+        return n > 0 ? strndup(target, (size_t) n) : NULL;
 }
 
 /* If path is a link in the crate's tree, what it points to, as an absolute path. */
 static char *link_target(const MountTable *table, const char *path) {
-        _cleanup_(freep) char *host = host_path_of(table, path);
-        char target[PATH_MAX], *result = NULL;
-        const char *slash;
-        ssize_t n;
+        const char *shown = mount_table_find_link(table, path);
+        _cleanup_(freep) char *target = NULL;
+        char *result = NULL;
 
-        if (!host)
-                return NULL;
-        n = readlink(host, target, sizeof(target) - 1);
-        if (n <= 0)
-                return NULL;
-        target[n] = 0;
-        if (target[0] == '/')
-                return strdup(target);
-        slash = strrchr(path, '/');
-        if (asprintf(&result, "%.*s/%s", (int) (slash - path), path, target) < 0)
+        target = shown ? strdup(shown) : host_link_target(table, path);
+        if (!target || target[0] == '/')
+                return TAKE_PTR(target);
+        if (asprintf(&result, "%.*s/%s", (int) (strrchr(path, '/') - path), path, target) < 0)
                 return NULL;
         return result;
 }
@@ -229,6 +242,11 @@ static int path_push(StrBuf *path, const char *component, size_t n) {
         r = strbuf_append_byte(path, '/');
         return r < 0 ? error_trace(r) : strbuf_append(path, component, n);
 }
+
+enum {
+        _RESOLVE_E_SUCCESS,
+        RESOLVE_E_LOOP, /* *ret_path is the link at which the search was given up */
+};
 
 /* The path that the kernel will reach, as far as links of the tree lead elsewhere. All lookups stay
  * inside of the root. */
@@ -258,8 +276,10 @@ static int path_resolve(const MountTable *table, const char *path, char **ret_pa
                 if (target) {
                         char *rest = NULL;
 
-                        if (++links > LINKS_MAX)
-                                return error_origin(-ELOOP);
+                        if (++links > LINKS_MAX) {
+                                *ret_path = strbuf_steal(&done);
+                                return *ret_path ? RESOLVE_E_LOOP : error_origin(-ENOMEM);
+                        }
                         if (asprintf(&rest, "%s/%s", target, p) < 0)
                                 return error_origin(-ENOMEM);
                         free(todo);
@@ -272,27 +292,55 @@ static int path_resolve(const MountTable *table, const char *path, char **ret_pa
         return *ret_path ? 0 : error_origin(-ENOMEM);
 }
 
-static int mount_table_resolve_targets(MountTable *table, CrateError *ret_error) {
-        for (size_t i = 0; i < table->n_entries; i++) {
-                MountEntry *entry = &table->entries[i];
-                char *resolved = NULL;
-                int r;
+static int _printf_(5, 6) entry_fault(const MountEntry *entry, int error, const char *remedy,
+                                      CrateError *ret_error, const char *format, ...) {
+        _cleanup_(freep) char *why = NULL;
+        va_list ap;
+        int n;
 
-                r = path_resolve(table, entry->path, &resolved);
-                if (r == -ELOOP) {
-                        (void) crate_error_set(
-                                ret_error, "mount", ELOOP, entry->path,
-                                "choose another path in the crate",
-                                "nothing can be mounted at %s: its links lead in a circle",
-                                entry->path);
-                        return MOUNT_TABLE_E_INVALID;
-                }
-                if (r < 0)
-                        return error_trace(r);
-                free(entry->path);
-                entry->path = resolved;
+        va_start(ap, format);
+        n = vasprintf(&why, format, ap);
+        va_end(ap);
+        if (n < 0) {
+                why = NULL;
+                return error_origin(-ENOMEM);
         }
+        (void) crate_error_set(ret_error, "mount", error, entry->given ?: entry->path, remedy,
+                               "nothing can be mounted at %s%s%s: %s", entry->given ?: entry->path,
+                               entry->given ? ", from where links lead to " : "",
+                               entry->given ? entry->path : "", why);
+        return MOUNT_TABLE_E_INVALID;
+}
+
+static int entry_resolve(MountTable *table, MountEntry *entry, CrateError *ret_error) {
+        _cleanup_(freep) char *resolved = NULL, *target = NULL;
+        int r;
+
+        r = path_resolve(table, entry->path, &resolved);
+        if (r == RESOLVE_E_LOOP) {
+                target = link_target(table, resolved);
+                return entry_fault(entry, ELOOP, "choose another path in the crate", ret_error,
+                                   "the link %s to %s leads in a circle", resolved, target ?: "");
+        }
+        if (r < 0)
+                return error_trace(r);
+        if (string_equal(resolved, entry->path))
+                return 0;
+        if (strlen(resolved) > PLAN_PATH_MAX)
+                return entry_fault(entry, ENAMETOOLONG, "choose another path in the crate",
+                                   ret_error, "the links on it lead to a path that is too long");
+        free(entry->given);
+        entry->given = entry->path;
+        entry->path = TAKE_PTR(resolved);
         return 0;
+}
+
+static int mount_table_resolve_targets(MountTable *table, CrateError *ret_error) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < table->n_entries; i++)
+                r = entry_resolve(table, &table->entries[i], ret_error);
+        return r;
 }
 
 /* After links were resolved two entries may be one place: the one that was added later stays. */
@@ -323,40 +371,99 @@ static void mount_table_remove(MountTable *table, size_t i) {
         table->n_entries--;
 }
 
-/* Whether a mount point exists in what the entry lies in, when that is the host's. */
-static int entry_check_point(MountEntry *entry, CrateError *ret_error) {
+/* Where the host has the place that the entry lies at; NULL if that is nothing of the host's, or
+ * out of memory. */
+static char *entry_host_path(const MountEntry *entry) {
+        char *host = NULL;
+
+        if (!entry->below || !entry->below->source)
+                return NULL;
+        if (asprintf(&host, "%s%s", entry->below->source,
+                     path_below(entry->path, entry->below->path)) < 0)
+                return NULL;
+        return host;
+}
+
+/* Whether a mount point exists in what the entry lies in, when that is the host's. What is hidden
+ * may be either: a folder or a file. */
+static bool entry_has_point(MountEntry *entry) {
         _cleanup_(freep) char *host = NULL;
         struct stat st;
 
         if (!entry->below || !entry->below->source)
-                return 0;
-        if (asprintf(&host, "%s%s", entry->below->source,
-                     path_below(entry->path, entry->below->path)) < 0)
-                return error_origin(-ENOMEM);
-        if (stat(host, &st) == 0 &&
-            (entry->kind == MOUNT_HIDE || S_ISDIR(st.st_mode) == entry->directory)) {
+                return true;
+        host = entry_host_path(entry);
+        if (!host || stat(host, &st) < 0)
+                return false;
+        if (entry->kind == MOUNT_HIDE)
                 entry->directory = S_ISDIR(st.st_mode);
-                return 0;
-        }
-        (void) crate_error_set(ret_error, "mount", errno, entry->path,
-                               "make it on the host first: nothing is ever made there",
-                               "nothing can be mounted at %s: %s is not there as a %s", entry->path,
-                               host, entry->directory ? "folder" : "file");
-        return MOUNT_TABLE_E_INVALID;
+        return S_ISDIR(st.st_mode) == entry->directory;
 }
 
-/* Hiding what is not there is no fault; a private place or the bare tree has nothing to hide. */
-static bool entry_is_idle_hide(const MountEntry *entry) {
-        _cleanup_(freep) char *host = NULL;
+/* Whether the crate is right without this entry: hiding what is not there is no fault, and a
+ * private place, the bare tree and what is hidden as a whole have nothing of the host's to hide. */
+static bool entry_is_idle(MountEntry *entry) {
+        if (entry->kind == MOUNT_HIDE)
+                return !entry->below || !entry->below->source || !entry_has_point(entry);
+        return entry->kind == MOUNT_PRIVATE && entry->optional && !entry_has_point(entry);
+}
 
-        if (entry->kind != MOUNT_HIDE)
+static int entry_note_idle(const MountEntry *entry, StrV *notes) {
+        return strv_appendf(notes,
+                            entry->kind == MOUNT_HIDE
+                                    ? "skipped: nothing of the host's is at %s, so there is "
+                                      "nothing to hide"
+                                    : "skipped: the root has no folder %s, so nothing private can "
+                                      "be there",
+                            entry->path);
+}
+
+/* What a crate is made of has its own form in each crate. The one private place in there is ours.
+ */
+static bool entry_is_reserved(const MountEntry *entry) {
+        static const char *const reserved[] = {"/proc", "/dev", "/sys", PLAN_HIDDEN_FILE,
+                                               PLAN_HIDDEN_DIR};
+
+        if (entry->kind == MOUNT_PRIVATE && string_equal(entry->path, "/dev/shm"))
                 return false;
-        if (!entry->below || !entry->below->source)
+        for (size_t i = 0; i < ELEMENTSOF(reserved); i++)
+                if (string_equal(entry->path, reserved[i]) || path_below(entry->path, reserved[i]))
+                        return true;
+        return string_equal(entry->path, "/");
+}
+
+static int entry_check(MountEntry *entry, CrateError *ret_error) {
+        _cleanup_(freep) char *host = NULL;
+        int error;
+
+        if (entry_is_reserved(entry))
+                return entry_fault(entry, EINVAL, "mount it elsewhere", ret_error,
+                                   "each crate has a form of its own there");
+        if (entry->below && entry->below->kind == MOUNT_HIDE)
+                return entry_fault(entry, EINVAL, "mount it elsewhere", ret_error,
+                                   "it lies in %s, which is hidden", entry->below->path);
+        if (entry->below && entry->below->kind == MOUNT_PRIVATE && entry->below->late)
+                return entry_fault(entry, EINVAL, "mount it elsewhere", ret_error,
+                                   "it lies in %s, a private folder in what is mounted last",
+                                   entry->below->path);
+        if (entry_has_point(entry))
+                return 0;
+        host = entry_host_path(entry);
+        error = !host || access(host, F_OK) < 0 ? ENOENT : entry->directory ? ENOTDIR : EISDIR;
+        return entry_fault(entry, error, "make it on the host first: nothing is ever made there",
+                           ret_error, "%s is not there as a %s", host ?: "its mount point",
+                           entry->directory ? "folder" : "file");
+}
+
+/* Late is what needs the crate's ids, what differs from job to job, and what lies in such or in a
+ * place that only this crate has. */
+static bool entry_is_late(const MountEntry *entry) {
+        if (entry->forced_late || entry->kind == MOUNT_RW)
                 return true;
-        if (asprintf(&host, "%s%s", entry->below->source,
-                     path_below(entry->path, entry->below->path)) < 0)
+        if (!entry->below)
                 return false;
-        return access(host, F_OK) < 0;
+        return entry->below->late ||
+               (entry->below->kind == MOUNT_PRIVATE && entry->kind != MOUNT_PRIVATE);
 }
 
 int mount_table_arrange(MountTable *table, CrateError *ret_error) {
@@ -373,32 +480,17 @@ int mount_table_arrange(MountTable *table, CrateError *ret_error) {
                 MountEntry *entry = &table->entries[i];
 
                 entry->below = mount_table_container(table, i, entry->path);
-                if (entry_is_idle_hide(entry)) {
-                        r = strv_appendf(
-                                &table->notes,
-                                "skipped: %s is not in the crate, so there is nothing to hide",
-                                entry->path);
+                if (entry_is_idle(entry)) {
+                        r = entry_note_idle(entry, &table->notes);
                         if (r < 0)
                                 return error_trace(r);
                         mount_table_remove(table, i);
                         continue;
                 }
-                r = entry_check_point(entry, ret_error);
+                r = entry_check(entry, ret_error);
                 if (r != 0)
                         return r;
-                entry->late = entry->forced_late || entry->kind == MOUNT_RW ||
-                              (entry->below &&
-                               (entry->below->late || entry->below->kind == MOUNT_PRIVATE) &&
-                               entry->kind != MOUNT_PRIVATE) ||
-                              (entry->kind == MOUNT_PRIVATE && entry->below && entry->below->late);
-                if (entry->below && entry->below->kind == MOUNT_PRIVATE && entry->below->late) {
-                        (void) crate_error_set(ret_error, "mount", EINVAL, entry->path,
-                                               "mount it elsewhere",
-                                               "nothing can be mounted at %s, below a private "
-                                               "folder in a writable one",
-                                               entry->path);
-                        return MOUNT_TABLE_E_INVALID;
-                }
+                entry->late = entry_is_late(entry);
                 i++;
         }
         return 0;
@@ -451,9 +543,9 @@ static int plan_private(const MountEntry *entry, uint64_t index, CratePlan *crat
         return plan_add(crate, &op);
 }
 
-/* A late bind below a private place needs a mount point that only this crate has. */
+/* What lies below a private place needs a mount point that only this crate has. */
 static int plan_point(const MountEntry *entry, CratePlan *crate) {
-        if (!entry->late || !entry->below || entry->below->kind != MOUNT_PRIVATE)
+        if (!entry->below || entry->below->kind != MOUNT_PRIVATE)
                 return 0;
         return plan_add(crate, &(PlanOp){.type = PLAN_OP_MOUNTPOINT,
                                          .path = entry->path,
@@ -480,8 +572,9 @@ int mount_table_plan_crate(const MountTable *table, CratePlan *crate) {
         for (size_t i = 0; i < table->n_entries; i++) {
                 const MountEntry *entry = &table->entries[i];
 
-                r = entry->kind == MOUNT_PRIVATE ? plan_private(entry, index++, crate)
-                                                 : plan_point(entry, crate);
+                r = plan_point(entry, crate);
+                if (r == 0 && entry->kind == MOUNT_PRIVATE)
+                        r = plan_private(entry, index++, crate);
                 if (r < 0)
                         return error_trace(r);
         }

@@ -24,9 +24,11 @@ typedef enum MountKind {
 typedef struct MountEntry {
         MountKind kind;
         char *path;    /* in the crate, normalised, free of links */
+        char *given;   /* as it was asked for; NULL: the same */
         char *source;  /* on the host, real path; NULL for private and hide */
         uint32_t mode; /* of a private directory */
         bool directory;
+        bool optional;    /* a private place that is left out where the root has no folder for it */
         bool late;        /* not before the crate's own namespaces exist */
         bool forced_late; /* the workspace: differs from job to job */
         const struct MountEntry
@@ -37,7 +39,8 @@ typedef struct MountEntry {
 typedef struct MountTable {
         MountEntry *entries;
         size_t n_entries;
-        const char *root; /* of the template, NULL: the host's */
+        size_t n_added; /* ever */
+        StrV links;     /* path and target by turns: links that are made at the top of the tree */
         StrV notes;
 } MountTable;
 
@@ -53,10 +56,13 @@ bool mount_path_is_managed(const char *path);
 void mount_table_done(MountTable *table);
 /*
  * Adds an entry; one of the same path that was added before is replaced. source is looked up on the
- * host: missing is MOUNT_TABLE_E_INVALID if required, else a note.
+ * host: missing is MOUNT_TABLE_E_INVALID if required, else a note; the same holds for the mount
+ * point of a private place in what is the host's.
  */
 int mount_table_add(MountTable *table, MountKind kind, const char *path, const char *source,
                     uint32_t mode, bool required, CrateError *ret_error);
+/* Tells of a link that the tree has at its top, such as /lib: targets below it lie elsewhere. */
+int mount_table_add_link(MountTable *table, const char *path, const char *target);
 /* Marks the entry at path as one that differs from job to job. */
 void mount_table_force_late(MountTable *table, const char *path);
 /* Sorts, resolves links in targets, decides stages, drops what cannot be hidden. */
