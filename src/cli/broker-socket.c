@@ -37,7 +37,7 @@ static int connect_failure(const char *path, int error) {
         case ENOTDIR:
         case ECONNREFUSED:
                 complain("no broker listens at %s (%s); start it: systemctl%s start "
-                         "agentcrated.socket, or agentcrated --listen %s",
+                         "agentcrated.socket, or " LIBEXECDIR "/agentcrated --listen %s",
                          path, name, geteuid() == 0 ? "" : " --user", path);
                 break;
         case EACCES:
