@@ -131,10 +131,10 @@ static int run(void) {
         ManagerConfig config = {.listen_path = arg_listen};
         int r;
 
-        r = open_listener(&fd);
+        r = load_policy(&policy);
         if (r != 0)
                 return r;
-        r = load_policy(&policy);
+        r = open_listener(&fd);
         if (r != 0)
                 return r;
         r = privileges_reduce();
