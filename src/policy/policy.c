@@ -198,6 +198,16 @@ static int fault_no_template(const StrV *dirs, const char *name, DiagList *diags
         return error_trace(r);
 }
 
+int policy_load_config(const StrV *dirs, DiagList *diags, Config *config) {
+        size_t before = reader_n_faults(diags);
+        int r;
+
+        r = load_config(dirs, diags, config);
+        if (r < 0)
+                return error_trace(r);
+        return reader_n_faults(diags) == before ? 0 : POLICY_E_INVALID;
+}
+
 int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
                          Template **ret_template) {
         size_t before = reader_n_faults(diags);

@@ -36,4 +36,6 @@ int policy_default_dirs(StrV *ret_dirs);
  * more. */
 int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
                          Template **ret_template);
+/* Reads agentcrated.json only, into an initialised config. */
+int policy_load_config(const StrV *dirs, DiagList *diags, Config *config);
 const Template *policy_find_template(const Policy *policy, const char *name);

@@ -74,15 +74,17 @@ static void report_diags(const DiagList *diags) {
                 report("%zu more faults were found", diags->n_dropped);
 }
 
-static int load_template(const char *name, Template **ret_template) {
+/* The template, and as root the range of uids that we share with the broker. */
+static int load_policy(const char *name, RunSetup *setup) {
         _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
         _cleanup_(strv_done) StrV dirs = STRV_NULL;
         int r;
 
         r = policy_default_dirs(&dirs);
-        if (r < 0)
-                return error_trace(r);
-        r = policy_load_template(&dirs, name, &diags, ret_template);
+        if (r >= 0)
+                r = policy_load_template(&dirs, name, &diags, &setup->template);
+        if (r == 0 && geteuid() == 0)
+                r = policy_load_config(&dirs, &diags, &setup->config);
         if (r == POLICY_E_INVALID) {
                 report_diags(&diags);
                 return RUN_E_REPORTED;
@@ -171,7 +173,7 @@ int run_setup_init(RunSetup *setup, const RunOptions *options) {
 
         config_init(&fresh.config);
         crate_job_init(&fresh.job);
-        r = load_template(options->template ?: "host", &fresh.template);
+        r = load_policy(options->template ?: "host", &fresh);
         if (r == 0)
                 r = check_profile(options->profile);
         if (r != 0)
