@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "basic/error.h"
@@ -368,11 +369,13 @@ static void manager_done(Manager *manager) {
 
 /* Every signal at its default: what the host ignores must not reach a job. */
 static int reset_signals(int *ret_signal_fd) {
-        struct sigaction action = {.sa_handler = SIG_DFL};
+        /* The kernel's struct sigaction: no handler, no flags, no mask. */
+        static const unsigned long defaults[4];
         sigset_t set;
 
+        /* Not by libc, which does not touch the two signals that it keeps for threads. */
         for (int i = 1; i < NSIG; i++)
-                (void) sigaction(i, &action, NULL);
+                (void) syscall(SYS_rt_sigaction, i, defaults, NULL, sizeof(uint64_t));
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
