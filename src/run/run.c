@@ -337,6 +337,15 @@ static bool stdin_is_null(void) {
         return fstat(STDIN_FILENO, &st) >= 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
+/* Before there is a plan: the launcher makes its namespaces while we look at templates and paths. */
+static int runner_spawn(Runner *runner) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        int r;
+
+        r = launcher_spawn(NULL, &runner->launcher, &error);
+        return r == LAUNCHER_E_FAILED ? report_crate_error(&error) : error_trace(r);
+}
+
 static int runner_start(Runner *runner) {
         static const CrateCallbacks callbacks = {on_started, on_output, on_end};
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
@@ -354,7 +363,7 @@ static int runner_start(Runner *runner) {
         };
         int r;
 
-        r = launcher_start(&config, &runner->launcher, &error);
+        r = launcher_set_up(runner->launcher, &config, &error);
         if (r == LAUNCHER_E_FAILED)
                 return report_crate_error(&error);
         if (r < 0)
@@ -463,6 +472,11 @@ int run_command(const RunOptions *options) {
         if (options->action == RUN_ACTION_VERSION)
                 return print_version();
 
+        if (options->action != RUN_ACTION_PRINT_PLAN) {
+                r = runner_spawn(&runner);
+                if (r != 0)
+                        return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
+        }
         r = run_setup_init(&runner.setup, options);
         if (r == 0 && options->action == RUN_ACTION_PRINT_PLAN) {
                 r = run_setup_print(&runner.setup);
