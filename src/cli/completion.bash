@@ -34,8 +34,10 @@ _agentcrate() {
                 return
                 ;;
         call)
-                COMPREPLY=($(compgen -W "$(agentcrate tools 2>/dev/null | grep '^[a-z]')" -- "$cur"))
-                return
+                if [[ $cur != -* ]]; then
+                        COMPREPLY=($(compgen -W "$(agentcrate tools 2>/dev/null | grep '^[a-z]')" -- "$cur"))
+                        return
+                fi
                 ;;
         esac
         case $command in

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -237,6 +238,18 @@ def no_broker():
         refused(["/run/agentcrate/agentcrate.sock"], "tools", rc=125)
 
 
+def completion_offers(name, *words):
+    """The completion of bash offers the long options that --help lists, and no other."""
+    path = os.path.join(os.path.dirname(tap.data_dir()), "bash-completion", "completions", name)
+    listed = tap.run([tap.program(name), *words, "--help"]).expect(0).text
+    script = (f". {path}; COMP_WORDS=({name} {' '.join(words)} --); "
+              'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+              f'_{name.replace("-", "_")} && printf "%s\\n" "${{COMPREPLY[@]}}"')
+    offered = tap.run(["/bin/bash", "-c", script]).expect(0, err="").text.split()
+    tap.equal({word for word in offered if word.startswith("--")},
+              set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", listed, re.M)), "options")
+
+
 # --- with a broker ---
 
 
@@ -311,6 +324,9 @@ def main():
     for name, words, *arguments in MISTAKES:
         tap.case(f"mistake: {name}", refused, words, *arguments)
     tap.case("mistake: no broker", no_broker)
+    for name, *words in ["agentcrate-run"], *(["agentcrate", command]
+                                               for command in ("stdio", "tools", "call")):
+        tap.case(f"completion of {' '.join([name, *words])}", completion_offers, name, *words)
     with mcp.Broker() as broker:
         tap.case("tools", tools, broker)
         tap.case("call", call, broker)
