@@ -18,6 +18,12 @@
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
 #define _unused_ __attribute__((unused))
 #define _noreturn_ __attribute__((noreturn))
+/* For large buffers on hot ways, which -ftrivial-auto-var-init would clear each time. */
+#if __has_attribute(uninitialized)
+#define _uninitialized_ __attribute__((uninitialized))
+#else
+#define _uninitialized_
+#endif
 #define _always_inline_ __attribute__((always_inline)) inline
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))

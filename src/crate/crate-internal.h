@@ -20,7 +20,8 @@ void launcher_forget(Launcher *launcher, uint32_t id);
 /* pid_fd is consumed. */
 void crate_on_made(Crate *crate, int pid_fd);
 void crate_on_failed(Crate *crate, const ProtoFailure *failure);
-void crate_on_gone(Crate *crate, int wait_status);
+/* Reaped by the launcher, or never cloned. */
+void crate_on_gone(Crate *crate);
 /* The launcher itself has ended or failed. */
 void crate_on_launcher_lost(Crate *crate, const CrateError *error);
 

@@ -7,9 +7,10 @@
  *   init's link   READY, STARTED, EXITED, FAILED, or end of file
  *   two streams   output, read while not paused
  *   stdin         while there is data that the job has not taken
+ *   the pidfd     init is dead, and with it everything in the crate
  *   the timer     the nearest of: deadline, next step of the kill ladder, next look at the disk
  *
- * A result stands when the main process has been reaped by init (or init by the launcher) and the
+ * A result stands when the main process has been reaped by init (or init is dead) and the
  * streams are at their end.
  */
 
@@ -18,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -60,6 +62,7 @@ typedef enum CrateSource {
         SOURCE_STDERR,
         SOURCE_STDIN,
         SOURCE_TIMER,
+        SOURCE_PID,
 } CrateSource;
 
 /* How far the ending of the job has come. */
@@ -390,7 +393,7 @@ static void crate_on_chunk(Crate *crate, CrateStream stream, const char *data, s
 }
 
 static void crate_read_stream(Crate *crate, CrateStream stream) {
-        char buffer[CRATE_READ_SIZE];
+        _uninitialized_ char buffer[CRATE_READ_SIZE];
 
         for (unsigned i = 0; i < CRATE_READS_MAX; i++) {
                 ssize_t n;
@@ -680,6 +683,15 @@ static void crate_on_init(Crate *crate) {
                 crate_lose(crate, "the crate's init was killed");
 }
 
+/* Nothing of the crate runs any more. init's last words may still be in its link, output in its
+ * pipes. */
+static void crate_on_dead(Crate *crate) {
+        crate->dead = true;
+        if (crate->init.fd >= 0)
+                crate_on_init(crate);
+        crate_lose(crate, "the crate's init was killed");
+}
+
 /* --- the timer --- */
 
 static bool due(uint64_t *usec, uint64_t now) {
@@ -754,6 +766,10 @@ static void crate_on_event(Crate *crate, CrateSource source) {
         case SOURCE_TIMER:
                 crate_on_timer(crate);
                 break;
+        case SOURCE_PID:
+                (void) epoll_ctl(crate->epoll_fd, EPOLL_CTL_DEL, crate->pid_fd, NULL);
+                crate_on_dead(crate);
+                break;
         }
 }
 
@@ -793,6 +809,8 @@ int crate_dispatch(Crate *crate) {
 
 void crate_on_made(Crate *crate, int pid_fd) {
         crate->pid_fd = pid_fd;
+        if (crate_watch(crate, pid_fd, SOURCE_PID, EPOLLIN) < 0)
+                crate->ladder = LADDER_INIT;
         if (crate->ladder == LADDER_INIT)
                 (void) pidfd_send_signal(pid_fd, SIGKILL, NULL, 0);
 }
@@ -806,26 +824,20 @@ void crate_on_failed(Crate *crate, const ProtoFailure *failure) {
         crate_settle(crate);
 }
 
-void crate_on_gone(Crate *crate, _unused_ int wait_status) {
-        crate->dead = true;
-        /* init's last words may still be in its link. */
-        if (crate->init.fd >= 0)
-                crate_on_init(crate);
-        crate_lose(crate, "the crate's init was killed");
-        for (int i = 0; i < 2; i++)
-                crate_read_stream(crate, (CrateStream) i);
+void crate_on_gone(Crate *crate) {
+        crate_on_dead(crate);
         crate_settle(crate);
 }
 
 void crate_on_launcher_lost(Crate *crate, const CrateError *error) {
         crate->launcher = NULL;
-        if (crate->state == CRATE_STATE_MAKING) {
+        /* One that was made does not need its launcher: its pidfd tells of its end. */
+        if (crate->pid_fd >= 0)
+                return;
+        if (crate->state < CRATE_STATE_ENDED && !crate->result.error.text)
                 (void) crate_error_set(&crate->result.error, error->step, error->error, error->path,
                                        error->remedy, "%s", error->text ?: "the launcher ended");
-                crate_abort(crate, CRATE_LOST);
-        }
-        /* A crate that is ready does not need its launcher; but nobody reports any more when it is
-         * gone. */
+        crate_abort(crate, CRATE_LOST);
         crate->dead = true;
         crate_settle(crate);
 }
@@ -1006,6 +1018,13 @@ Crate *crate_free(Crate *crate) {
         crate_result_done(&crate->result);
         free(crate);
         return NULL;
+}
+
+void crate_wait_dead(const Crate *crate, int timeout_msec) {
+        struct pollfd poll_fd = {.fd = crate->pid_fd, .events = POLLIN};
+
+        if (crate->pid_fd >= 0)
+                (void) poll(&poll_fd, 1, timeout_msec);
 }
 
 int crate_get_fd(const Crate *crate) {

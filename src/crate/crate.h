@@ -96,4 +96,8 @@ int crate_signal(Crate *crate, int signal);
  * on_end still comes. */
 void crate_cancel(Crate *crate, int signal, bool grace);
 
+/* Waits until nothing of the crate runs and its mounts are gone. For owners that may block, after
+ * on_end. */
+void crate_wait_dead(const Crate *crate, int timeout_msec);
+
 const CrateResult *crate_get_result(const Crate *crate);

@@ -91,17 +91,15 @@ static int on_made(void *userdata, Frame *frame) {
 static int on_gone(void *userdata, Frame *frame) {
         Launcher *launcher = userdata;
         LauncherEntry *entry;
-        LauncherGone gone;
         Crate *crate;
 
-        memcpy(&gone, frame->payload, sizeof(gone));
         entry = launcher_find(launcher, frame->header.id, true);
         if (!entry)
                 return error_origin(-EBADMSG);
         crate = entry->crate;
         launcher_release(launcher, entry);
         if (crate)
-                crate_on_gone(crate, gone.wait_status);
+                crate_on_gone(crate);
         return 0;
 }
 
@@ -189,6 +187,8 @@ static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config)
                 setup.flags |= LAUNCHER_SETUP_SUBUIDS;
                 fds[n++] = subuid_pool_get_fd(launcher->subuids);
         }
+        if (config->one_shot)
+                setup.flags |= LAUNCHER_SETUP_ONE_SHOT;
         if (config->cgroups) {
                 setup.flags |= LAUNCHER_SETUP_CGROUP;
                 fds[n++] = cgroup_tree_launcher_fd(config->cgroups);
@@ -251,9 +251,11 @@ Launcher *launcher_free(Launcher *launcher) {
         if (launcher->pid > 0)
                 while (waitpid(launcher->pid, NULL, 0) < 0 && errno == EINTR)
                         ;
+        /* Their locks are not given back here: they go with the last copy of the lock file's
+         * descriptor, which each crate's init holds. */
         for (LauncherEntry *entry = launcher->entries; entry; entry = next) {
                 next = entry->next;
-                launcher_release(launcher, entry);
+                free(entry);
         }
         launcher->subuids = subuid_pool_free(launcher->subuids);
         crate_error_done(&launcher->error);

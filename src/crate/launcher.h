@@ -21,6 +21,7 @@ typedef struct LauncherConfig {
         size_t net_stock;      /* net namespaces to keep ready */
         uint64_t subuid_base, subuid_count; /* root mode only */
         const CgroupTree *cgroups;          /* NULL: crates stay in the launcher's cgroup */
+        bool one_shot; /* for one crate: the launcher ends as soon as that is sealed */
 } LauncherConfig;
 
 enum {

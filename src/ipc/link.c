@@ -26,7 +26,7 @@ static const LinkPermit *link_find_permit(const Link *link, const Frame *frame) 
 
 int link_dispatch(Link *link, int flags) {
         const LinkPermit *permit;
-        Frame frame;
+        _uninitialized_ Frame frame;
         int r;
 
         r = frame_receive(link->fd, flags, &frame);

@@ -37,9 +37,9 @@ enum {
 };
 
 enum {
-        LAUNCHER_SETUP_SUBUIDS = 1U << 0, /* the sub-uids' lock file follows */
-        LAUNCHER_SETUP_CGROUP = 1U
-                                << 1, /* the launcher's cgroup follows; its parent is the subtree */
+        LAUNCHER_SETUP_SUBUIDS = 1U << 0,  /* the sub-uids' lock file follows */
+        LAUNCHER_SETUP_CGROUP = 1U << 1,   /* the launcher's cgroup follows, below the subtree */
+        LAUNCHER_SETUP_ONE_SHOT = 1U << 2, /* ends when its crate is sealed; no GONE follows */
 };
 
 typedef struct LauncherSetup {

@@ -123,7 +123,9 @@ static void crate_child_kill(CrateChild *crate) {
 int crate_child_new(const CrateMake *make, NetStock *nets, CrateChild **ret_crate,
                     ProtoFailure *ret_failure) {
         _cleanup_(crate_child_freep) CrateChild *crate = NULL;
-        InitContext context = {.control_fd = make->control_fd, .landlock_abi = make->landlock_abi};
+        InitContext context = {.control_fd = make->control_fd,
+                               .subuid_fd = make->subuid_fd,
+                               .landlock_abi = make->landlock_abi};
         int channel[2], r;
 
         crate = calloc(1, sizeof(*crate));

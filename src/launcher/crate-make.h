@@ -33,6 +33,7 @@ typedef struct CrateMake {
         int control_fd; /* borrowed */
         int plan_fd;    /* borrowed */
         int cgroup_fd;  /* borrowed; -EBADF for none */
+        int subuid_fd;  /* borrowed; -EBADF for none */
         uint32_t landlock_abi;
 } CrateMake;
 

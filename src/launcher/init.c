@@ -24,8 +24,8 @@
 #include "launcher/verify.h"
 
 /* Where init's own fds lie, above those of a job. */
-#define INIT_CONTROL_FD 20
-#define INIT_SETUP_FD 21
+#define INIT_FD_FIRST 20
+#define INIT_FD_END 23
 
 enum {
         INIT_STATE_READY = 1U << 0,
@@ -44,19 +44,29 @@ static _noreturn_ void init_fail(int control_fd, const ProtoFailure *failure) {
         _exit(EXIT_FAILURE);
 }
 
-/* Everything that the launcher had open is closed, but for the two channels. These are moved out of
- * the way first: either may lie on a number that is wanted, its own or the other's. */
+/* Everything that the launcher had open is closed, but for what init keeps, each at its own number.
+ */
 static void init_close_fds(InitContext *context) {
-        int control_fd = fcntl(context->control_fd, F_DUPFD_CLOEXEC, INIT_SETUP_FD + 1);
-        int setup_fd = fcntl(context->setup_fd, F_DUPFD_CLOEXEC, INIT_SETUP_FD + 1);
+        int *keep[] = {&context->control_fd, &context->setup_fd, &context->subuid_fd};
 
-        if (control_fd < 0 || setup_fd < 0 || dup3(control_fd, INIT_CONTROL_FD, O_CLOEXEC) < 0 ||
-            dup3(setup_fd, INIT_SETUP_FD, O_CLOEXEC) < 0 ||
-            close_range(0, INIT_CONTROL_FD - 1, 0) < 0 ||
-            close_range(INIT_SETUP_FD + 1, ~0U, 0) < 0)
+        /* First out of the way of all the numbers, so that none is overwritten before it is moved.
+         */
+        for (size_t i = 0; i < ELEMENTSOF(keep); i++)
+                if (*keep[i] >= 0) {
+                        *keep[i] = fcntl(*keep[i], F_DUPFD_CLOEXEC, INIT_FD_END);
+                        if (*keep[i] < 0)
+                                _exit(EXIT_FAILURE);
+                }
+        if (close_range(0, INIT_FD_END - 1, 0) < 0)
                 _exit(EXIT_FAILURE);
-        context->control_fd = INIT_CONTROL_FD;
-        context->setup_fd = INIT_SETUP_FD;
+        for (size_t i = 0; i < ELEMENTSOF(keep); i++)
+                if (*keep[i] >= 0) {
+                        *keep[i] = dup3(*keep[i], INIT_FD_FIRST + (int) i, O_CLOEXEC);
+                        if (*keep[i] < 0)
+                                _exit(EXIT_FAILURE);
+                }
+        if (close_range(INIT_FD_END, ~0U, 0) < 0)
+                _exit(EXIT_FAILURE);
 }
 
 /* Waits for that byte. Anything else, end of file above all, means abort. */

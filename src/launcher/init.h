@@ -24,6 +24,7 @@ enum {
 typedef struct InitContext {
         int control_fd; /* to the host */
         int setup_fd;   /* to the launcher */
+        int subuid_fd; /* the lock on this crate's uid lasts as long as init; -EBADF in user mode */
         PlanReader plan;
         bool has_late;
         uint32_t landlock_abi;

@@ -37,6 +37,7 @@ typedef struct Manager {
         Link link;
         int signal_fd;
         int subuid_fd; /* held, not used: the locks on sub-uids last as long as it is open */
+        bool one_shot;
         ProtoFailure prepare_failure; /* error 0: none */
         Outer outer;
         NetStock nets;
@@ -150,6 +151,7 @@ static int manager_set_up(Manager *manager, const LauncherSetup *setup, Frame *f
         if (r < 0)
                 return error_trace(r);
         manager->nets.target = setup->net_stock;
+        manager->one_shot = setup->flags & LAUNCHER_SETUP_ONE_SHOT;
         return 0;
 }
 
@@ -203,6 +205,7 @@ static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
                 .plan_fd = frame->fds[1],
                 .cgroup_fd = message.has_cgroup ? frame->fds[2] : -EBADF,
                 .landlock_abi = manager->landlock_abi,
+                .subuid_fd = manager->subuid_fd,
         };
         r = crate_child_new(&make, &manager->nets, ret_crate, ret_failure);
         return r < 0 ? error_trace(r) : 0;
@@ -266,8 +269,12 @@ static int manager_on_channel(Manager *manager, int fd) {
         for (CrateChild *crate = manager->crates; crate; crate = crate->next) {
                 if (crate->setup_fd != fd)
                         continue;
-                if (crate_child_on_setup(crate, &manager->outer, &failure) == 0)
+                if (crate_child_on_setup(crate, &manager->outer, &failure) == 0) {
+                        /* The only crate has all that it needs of us. */
+                        if (manager->one_shot && crate->setup_fd < 0)
+                                _exit(EXIT_SUCCESS);
                         return 0;
+                }
                 crate->setup_fd = fd_close(crate->setup_fd);
                 (void) kill(crate->pid, SIGKILL);
                 return manager_send_failure(manager, crate->id, &failure);
@@ -413,6 +420,7 @@ int main(void) {
                          .permits = manager_permits,
                          .n_permits = ELEMENTSOF(manager_permits),
                          .state = LAUNCHER_STATE_SETUP},
+                .subuid_fd = -EBADF,
                 .outer = {.host_mnt_fd = -EBADF, .tree_mnt_fd = -EBADF},
         };
         int r;

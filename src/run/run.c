@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 
 #include "basic/error.h"
 #include "basic/time-util.h"
@@ -20,6 +22,8 @@
 #define FLUSH_GRACE_MSEC 500
 /* The same for the rest of a terminal's output, which the kernel hands over from a work queue. */
 #define MASTER_GRACE_MSEC 500
+/* For a crate's init to be gone after it has answered. */
+#define DEAD_GRACE_MSEC 5000
 #define MASTER_CHUNK 16384U
 
 typedef struct Runner {
@@ -41,10 +45,18 @@ typedef struct Runner {
 
 static void runner_done(Runner *runner) {
         terminal_restore(&runner->terminal);
-        if (runner->crate)
+        if (runner->crate) {
+                /* Whoever called us may count on nothing being left: no process, and no mount that
+                 * pins a folder. */
+                if (runner->is_ended)
+                        crate_wait_dead(runner->crate, DEAD_GRACE_MSEC);
                 runner->crate = crate_free(runner->crate);
+        }
         if (runner->launcher)
                 runner->launcher = launcher_free(runner->launcher);
+        /* The launcher ends before its crate, so init has become our child. */
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+                ;
         for (size_t i = 0; i < ELEMENTSOF(runner->output); i++)
                 output_pump_done(&runner->output[i]);
         input_pump_done(&runner->input);
@@ -337,11 +349,14 @@ static bool stdin_is_null(void) {
         return fstat(STDIN_FILENO, &st) >= 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-/* Before there is a plan: the launcher makes its namespaces while we look at templates and paths. */
+/* Before there is a plan: the launcher makes its namespaces while we look at templates and paths.
+ */
 static int runner_spawn(Runner *runner) {
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
         int r;
 
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+                return error_origin(negative_errno());
         r = launcher_spawn(NULL, &runner->launcher, &error);
         return r == LAUNCHER_E_FAILED ? report_crate_error(&error) : error_trace(r);
 }
@@ -353,6 +368,7 @@ static int runner_start(Runner *runner) {
         LauncherConfig config = {
                 .tree = setup->plans.tree,
                 .net_stock = 0,
+                .one_shot = true,
                 .subuid_base = setup->config.subuid_base,
                 .subuid_count = setup->config.subuid_count,
         };
