@@ -895,6 +895,30 @@ static int crate_make_job(Crate *crate, const CrateJob *job) {
                                  &crate->job_fd);
 }
 
+/*
+ * A user's groups cannot be dropped without privilege: what they may read, the crate may read as
+ * far as its mounts show it. The record says so.
+ */
+static int crate_note_groups(Crate *crate) {
+        _cleanup_(strbuf_done) StrBuf list = STRBUF_NULL;
+        gid_t groups[64];
+        int n, r;
+
+        n = geteuid() != 0 ? getgroups(ELEMENTSOF(groups), groups) : 0;
+        for (int i = 0; i < n; i++)
+                if (groups[i] != getegid()) {
+                        r = strbuf_appendf(&list, "%s%u", list.size > 0 ? ", " : "", groups[i]);
+                        if (r < 0)
+                                return error_trace(r);
+                }
+        if (list.size == 0)
+                return 0;
+        return crate_result_add_evidence(
+                &crate->result, 0, "groups",
+                "the crate keeps the user's supplementary groups, which only root could drop: %s",
+                list.data);
+}
+
 static int crate_open(Crate *crate) {
         int r;
 
@@ -985,7 +1009,9 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         capture_init(&crate->result.out, job->capture);
         capture_init(&crate->result.err, job->capture);
 
-        r = crate_copy_job(crate, job);
+        r = crate_note_groups(crate);
+        if (r == 0)
+                r = crate_copy_job(crate, job);
         if (r == 0)
                 r = crate_make_job(crate, job);
         if (r == 0)
