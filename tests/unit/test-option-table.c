@@ -126,7 +126,7 @@ START_TEST(test_print) {
         ck_assert_ptr_nonnull(strstr(text, "  -l NAME                 has no long name"));
         ck_assert_ptr_nonnull(strstr(
                 text,
-                "\n                          one line and so must be folded between words\n"));
+                "\n                          than one line and so must be folded between words\n"));
         for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
                 ck_assert_uint_le(strcspn(line, "\n"), 78);
 }
