@@ -18,8 +18,9 @@ static const char passwd_text[] = "root:x:0:0:root:/root:/usr/sbin/nologin\n"
                                   "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
                                   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 static const char group_text[] = "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n";
-static const char hosts_text[] =
-        "127.0.0.1 localhost crate\n::1 localhost ip6-localhost ip6-loopback\n";
+/* The host's name has a domain, without which git knows no address of an author. */
+static const char hosts_text[] = "127.0.0.1 localhost\n127.0.1.1 crate.internal crate\n"
+                                 "::1 localhost ip6-localhost ip6-loopback\n";
 static const char nsswitch_text[] =
         "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n"
         "protocols: files\nservices: files\nethers: files\nrpc: files\n";

@@ -173,10 +173,20 @@ void crate_limits_lower(Limits *limits) {
                 limits->max[LIMIT_OPEN_FILES] = own.rlim_max;
 }
 
+/* No core files. 1 keeps them out as 0 does, being less than a page, and keeps the job from a
+ * core_pattern that is a pipe as well: the kernel starts its program, as root, at any limit but 1.
+ */
+static int add_core_rlimit(CratePlan *crate) {
+        struct rlimit own = {};
+
+        (void) getrlimit(RLIMIT_CORE, &own);
+        return add_rlimit(crate, RLIMIT_CORE, own.rlim_max < 1 ? own.rlim_max : 1);
+}
+
 static int build_rlimits(const Limits *limits, CratePlan *crate) {
         int r;
 
-        r = add_rlimit(crate, RLIMIT_CORE, 0);
+        r = add_core_rlimit(crate);
         if (r == 0)
                 r = add_rlimit(crate, RLIMIT_NICE, 0);
         if (r == 0)

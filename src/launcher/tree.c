@@ -80,7 +80,9 @@ static int do_device(int root_fd, const PlanOp *op) {
 }
 
 static int do_host_proc(int root_fd, const PlanOp *op) {
+        const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
         _cleanup_(fd_closep) int source_fd = -EBADF, mount_fd = -EBADF;
+        int r;
 
         source_fd = host_open("/proc");
         if (source_fd < 0)
@@ -90,6 +92,10 @@ static int do_host_proc(int root_fd, const PlanOp *op) {
         mount_fd = mount_clone(source_fd, true);
         if (mount_fd < 0)
                 return mount_fd;
+        /* Not read-only: a crate's own /proc must not be more permissive than this. */
+        r = mount_set_attributes(mount_fd, true, attributes, -EBADF);
+        if (r < 0)
+                return r;
         return mount_attach_at(mount_fd, root_fd, op->path);
 }
 
