@@ -12,7 +12,7 @@
 #include "policy/template.h"
 
 typedef struct CrateBind {
-        const char *from; /* host path, made absolute and checked by the builder */
+        const char *from; /* host path, a real one: links in it are refused */
         const char *to;   /* path in the crate; NULL: the same as from */
         bool writable;
 } CrateBind;
@@ -20,7 +20,8 @@ typedef struct CrateBind {
 typedef struct CrateRequest {
         const Template *template;
         const char *profile;   /* NULL: the template's */
-        const char *workspace; /* host folder for /workspace; NULL: empty and private */
+        const char *workspace; /* host folder for /workspace, a real path too; NULL: empty and
+                                  private */
         bool workspace_ro;
         const CrateBind *binds; /* of agentcrate-run's --ro and --rw */
         size_t n_binds;

@@ -46,7 +46,8 @@ static const char *path_below(const char *path, const char *folder) {
 
 static int source_fault(const char *source, int error, CrateError *ret_error) {
         const char *remedy = error == ENOENT  ? "make it or give another path"
-                             : error == ELOOP ? "its links lead in a circle: give the real path"
+                             : error == ELOOP ? "its links lead in a circle, or it has become one: "
+                                                "give the real path"
                              : error == EACCES
                                      ? "give the user of this program the right to reach it"
                                      : "give a path that exists";
@@ -122,6 +123,12 @@ int mount_table_add(MountTable *table, MountKind kind, const char *path, const c
                         return source_fault(source, ENOENT, ret_error);
                 if (r != 0)
                         return MOUNT_TABLE_E_INVALID;
+                /* Whoever may use only what lies below some folder was checked by this path. */
+                if (required && !string_equal(source, entry.source)) {
+                        (void) source_fault(source, ELOOP, ret_error);
+                        mount_entry_done(&entry);
+                        return MOUNT_TABLE_E_INVALID;
+                }
         }
         entry.path = strdup(path);
         r = entry.path ? mount_table_push(table, &entry) : error_origin(-ENOMEM);

@@ -56,8 +56,9 @@ bool mount_path_is_managed(const char *path);
 void mount_table_done(MountTable *table);
 /*
  * Adds an entry; one of the same path that was added before is replaced. source is looked up on the
- * host: missing is MOUNT_TABLE_E_INVALID if required, else a note; the same holds for the mount
- * point of a private place in what is the host's.
+ * host. Required: it must be there and be a real path, since links were resolved and permissions
+ * checked before; else MOUNT_TABLE_E_INVALID. Not required: its links are followed, and missing is
+ * a note; so is a missing mount point of a private place in what is the host's.
  */
 int mount_table_add(MountTable *table, MountKind kind, const char *path, const char *source,
                     uint32_t mode, bool required, CrateError *ret_error);

@@ -18,9 +18,20 @@
 struct SubuidPool {
         int fd;
         uint64_t base, count;
-        uint8_t *held; /* of this process: locks of one description do not exclude each other */
+        /* Bits, of this process: locks of one description do not exclude each other. */
+        uint8_t *held;
         uint64_t next; /* where the search begins, so that a uid is not used again at once */
 };
+
+static bool is_held(const SubuidPool *pool, uint64_t n) {
+        return pool->held[n / 8] & (1U << n % 8);
+}
+
+static void set_held(SubuidPool *pool, uint64_t n, bool held) {
+        uint8_t bit = (uint8_t) (1U << n % 8);
+
+        pool->held[n / 8] = (uint8_t) (held ? pool->held[n / 8] | bit : pool->held[n / 8] & ~bit);
+}
 
 SubuidPool *subuid_pool_free(SubuidPool *pool) {
         if (!pool)
@@ -90,7 +101,7 @@ int subuid_pool_new(uint64_t base, uint64_t count, SubuidPool **ret_pool, CrateE
         if (!pool)
                 return error_origin(-ENOMEM);
         *pool = (SubuidPool){.fd = -EBADF, .base = base, .count = count};
-        pool->held = calloc((size_t) count, 1);
+        pool->held = calloc((size_t) count / 8 + 1, 1);
         if (!pool->held)
                 return error_origin(-ENOMEM);
         pool->fd = open_lock_file(ret_error);
@@ -121,14 +132,14 @@ int subuid_acquire(SubuidPool *pool, uint32_t *ret_uid, CrateError *ret_error) {
                 uint64_t n = (pool->next + i) % pool->count;
                 int r;
 
-                if (pool->held[n])
+                if (is_held(pool, n))
                         continue;
                 r = lock_uid(pool, n, F_WRLCK);
                 if (r == -EAGAIN || r == -EACCES)
                         continue;
                 if (r < 0)
                         return error_trace(r);
-                pool->held[n] = 1;
+                set_held(pool, n, true);
                 pool->next = n + 1;
                 *ret_uid = (uint32_t) (pool->base + n);
                 return 0;
@@ -144,7 +155,7 @@ void subuid_release(SubuidPool *pool, uint32_t uid) {
         uint64_t n = uid - pool->base;
 
         (void) lock_uid(pool, n, F_UNLCK);
-        pool->held[n] = 0;
+        set_held(pool, n, false);
 }
 
 int subuid_pool_get_fd(const SubuidPool *pool) {

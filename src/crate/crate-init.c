@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What init says, by the permit table of its link. */
+
+#include "crate/crate-state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "basic/error.h"
+
+static int on_init_failed(void *userdata, Frame *frame) {
+        Crate *crate = userdata;
+        ProtoFailure failure;
+
+        memcpy(&failure, frame->payload, sizeof(failure));
+        failure.step[sizeof(failure.step) - 1] = 0;
+        failure.path[sizeof(failure.path) - 1] = 0;
+        crate_on_failed(crate, &failure);
+        return 0;
+}
+
+static int crate_send_job(Crate *crate) {
+        InitJob message = {.rows = crate->job.rows, .columns = crate->job.columns};
+        int fds[3], r;
+        size_t n = 0;
+
+        fds[n++] = crate->job_fd;
+        if (crate->job.stdin_mode != CRATE_STDIN_NULL)
+                message.flags |= INIT_JOB_STDIN_PIPE;
+        if (crate->job.tty)
+                message.flags |= INIT_JOB_TTY;
+        if (crate->script_fd >= 0) {
+                message.flags |= INIT_JOB_SCRIPT;
+                fds[n++] = crate->script_fd;
+        }
+        if (crate->cgroup) {
+                message.flags |= INIT_JOB_CGROUP;
+                fds[n++] = cgroup_crate_exec_fd(crate->cgroup);
+        }
+        r = link_send(&crate->init, INIT_JOB, crate->id, &message, sizeof(message), fds, n);
+        crate->job_fd = fd_close(crate->job_fd);
+        crate->script_fd = fd_close(crate->script_fd);
+        return r != 0 ? error_origin(-ECONNABORTED) : 0;
+}
+
+/* init has checked itself; what it reports is compared once more, since a crate weaker than its
+ * plan is never used. */
+static bool report_is_sound(const InitReport *report) {
+        return (report->cap_effective | report->cap_permitted | report->cap_inheritable |
+                report->cap_bounding | report->cap_ambient) == 0 &&
+               report->no_new_privs == 1 && report->seccomp_mode == 2 && report->uid == 1000 &&
+               report->gid == 1000 && report->n_interfaces == 1;
+}
+
+static int on_init_ready(void *userdata, Frame *frame) {
+        Crate *crate = userdata;
+        InitReport report;
+
+        memcpy(&report, frame->payload, sizeof(report));
+        if (!report_is_sound(&report))
+                return error_origin(-EPERM);
+        if (frame->n_fds > 0)
+                crate->private_fd = TAKE_FD(frame->fds[0]);
+        crate->state = CRATE_STATE_READY;
+        crate->init.state = CRATE_STATE_READY;
+        return crate_send_job(crate);
+}
+
+static int on_init_started(void *userdata, Frame *frame) {
+        Crate *crate = userdata;
+        uint64_t wall = crate->job.limits.max[LIMIT_WALL_TIME];
+        int r;
+
+        crate->state = CRATE_STATE_RUNNING;
+        crate->init.state = CRATE_STATE_RUNNING;
+        crate->start_usec = now_usec();
+        crate->deadline_usec = wall != LIMIT_UNLIMITED ? crate->start_usec + wall : 0;
+        crate->sample_interval_usec = CRATE_SAMPLE_MIN_USEC;
+        crate->sample_usec = crate->start_usec + crate->sample_interval_usec;
+
+        if (crate->job.tty) {
+                if (frame->n_fds != 1)
+                        return error_origin(-EBADMSG);
+                crate->stdin_fd = TAKE_FD(frame->fds[0]);
+        } else {
+                r = crate_take_streams(crate, frame);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        if (crate->callbacks.on_started)
+                crate->callbacks.on_started(crate, crate->userdata);
+        if (crate->cancelled)
+                crate_end_job(crate, false);
+        return 0;
+}
+
+static const char *exec_step_name(uint32_t step) {
+        switch (step) {
+        case INIT_EXEC_STEP_EXEC:
+                return "exec";
+        case INIT_EXEC_STEP_CWD:
+                return "cwd";
+        case INIT_EXEC_STEP_STDIO:
+                return "stdio";
+        case INIT_EXEC_STEP_LIMITS:
+                return "limits";
+        default:
+                return "clone";
+        }
+}
+
+static void crate_explain_exec(Crate *crate, const InitExited *exited) {
+        const char *step = exec_step_name(exited->step), *remedy = NULL;
+        const char *what =
+                exited->step == INIT_EXEC_STEP_CWD ? crate->job.cwd : crate->job.argv.items[0];
+        const char *text = strerror(exited->error);
+
+        if (exited->step == INIT_EXEC_STEP_CWD)
+                remedy = "give a folder that exists in the crate; the workspace is /workspace";
+        else if (exited->file_exists)
+                text = "its interpreter (the #! line or the dynamic loader) is missing in the "
+                       "crate",
+                remedy = "use an interpreter below /usr, or a template that has it";
+        else if (exited->error == ENOENT)
+                text = "no such command in the crate",
+                remedy = "only what the template shows is there: the host's /usr and the "
+                         "workspace, not your home";
+        else if (exited->error == EACCES)
+                text = "it is not executable",
+                remedy = "set its execute bit, or run it by its interpreter";
+        else if (exited->error == ENOEXEC)
+                text = "it is no program and has no #! line",
+                remedy = "give it a #! line, or run it by its interpreter";
+        else if (exited->error == E2BIG)
+                text = "arguments and environment are too large together",
+                remedy = "pass large data by stdin or a file";
+
+        (void) crate_error_set(&crate->result.error, step, exited->error, what, remedy,
+                               "%s%s cannot be %s: %s",
+                               exited->step == INIT_EXEC_STEP_CWD ? "the working directory " : "",
+                               what, exited->step == INIT_EXEC_STEP_CWD ? "entered" : "run", text);
+}
+
+static int on_init_exited(void *userdata, Frame *frame) {
+        Crate *crate = userdata;
+        CrateResult *result = &crate->result;
+        InitExited exited;
+
+        memcpy(&exited, frame->payload, sizeof(exited));
+        crate->dead = true;
+        result->cpu_usec = exited.utime_usec + exited.stime_usec;
+        result->memory_peak_bytes = exited.max_rss_bytes;
+        result->wall_usec = exited.wall_usec;
+
+        if (exited.what == INIT_EXITED_EXEC_FAILED) {
+                result->outcome = CRATE_EXEC_FAILED;
+                crate_explain_exec(crate, &exited);
+        } else if (WIFSIGNALED(exited.wait_status)) {
+                result->outcome = CRATE_SIGNALED;
+                result->signal = WTERMSIG(exited.wait_status);
+        } else {
+                result->outcome = CRATE_EXITED;
+                result->exit_code = WEXITSTATUS(exited.wait_status);
+        }
+
+        crate_sample_disk(crate);
+        crate_end(crate);
+        crate->init.state = CRATE_STATE_ENDED;
+        return 0;
+}
+
+const LinkPermit crate_init_permits[] = {
+        {INIT_READY, CRATE_STATE_MAKING, sizeof(InitReport), sizeof(InitReport), 0, 1,
+         on_init_ready},
+        {INIT_FAILED, CRATE_STATE_MAKING, sizeof(ProtoFailure), sizeof(ProtoFailure), 0, 0,
+         on_init_failed},
+        {INIT_STARTED, CRATE_STATE_READY, sizeof(InitStarted), sizeof(InitStarted), 1, 3,
+         on_init_started},
+        {INIT_EXITED, CRATE_STATE_READY | CRATE_STATE_RUNNING, sizeof(InitExited),
+         sizeof(InitExited), 0, 0, on_init_exited},
+};
+
+const size_t crate_n_init_permits = ELEMENTSOF(crate_init_permits);
+
+void crate_on_init(Crate *crate) {
+        int r;
+
+        do
+                r = link_dispatch(&crate->init, MSG_DONTWAIT);
+        while (r == 0 && crate->init.fd >= 0);
+        if (r == LINK_E_AGAIN || crate->init.fd < 0)
+                return;
+
+        crate_unwatch(crate, &crate->init.fd);
+        if (r != LINK_E_EOF) {
+                /* The peer is not what it should be. */
+                crate_kill_init(crate);
+                crate_lose(crate, "the crate's init broke the protocol and was killed");
+        } else
+                crate_lose(crate, "the crate's init was killed");
+}
+
+/* Nothing of the crate runs any more. init's last words may still be in its link, output in its
+ * pipes. */
+void crate_on_dead(Crate *crate) {
+        crate->dead = true;
+        if (crate->init.fd >= 0)
+                crate_on_init(crate);
+        crate_lose(crate, "the crate's init was killed");
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A crate from the inside: the struct that the files of this state machine share, and what each of
+ * them offers the others. crate.c has the whole picture.
+ */
+
+#include "basic/time-util.h"
+#include "crate/crate-internal.h"
+
+/* For what is left in the pipes of a job that has ended. */
+#define CRATE_DRAIN_USEC (5 * USEC_PER_SEC)
+/* Between two looks at the disk. */
+#define CRATE_SAMPLE_MIN_USEC (20 * USEC_PER_MSEC)
+
+enum {
+        CRATE_STATE_MAKING = 1U << 0,
+        CRATE_STATE_READY = 1U << 1,
+        CRATE_STATE_RUNNING = 1U << 2,
+        CRATE_STATE_ENDED = 1U << 3, /* no job any more; streams may still hold output */
+        CRATE_STATE_DONE = 1U << 4,  /* on_end was called */
+};
+
+typedef enum CrateSource {
+        SOURCE_INIT,
+        SOURCE_STDOUT, /* + CrateStream */
+        SOURCE_STDERR,
+        SOURCE_STDIN,
+        SOURCE_TIMER,
+        SOURCE_PID,
+} CrateSource;
+
+/* How far the ending of the job has come. */
+typedef enum CrateLadder {
+        LADDER_NONE,
+        LADDER_TERM, /* TERM was sent */
+        LADDER_KILL, /* the job was killed by init */
+        LADDER_INIT, /* init was killed */
+} CrateLadder;
+
+struct Crate {
+        Launcher *launcher;
+        uint32_t id;
+        uint32_t state;
+        CrateJob job;
+        CrateCallbacks callbacks;
+        void *userdata;
+
+        int epoll_fd, timer_fd;
+        Link init;
+        int pid_fd;
+        int private_fd; /* the crate's tmpfs, for fstatfs only */
+        int stream_fds[2];
+        bool paused[2];
+        int stdin_fd;
+        size_t stdin_done;
+        int job_fd, script_fd; /* memfds, until they are sent */
+        const CgroupCrate *cgroup;
+
+        CrateLadder ladder;
+        bool dead; /* the job's processes are known to be gone, or are not waited for any longer */
+        bool cancelled;
+        int cancel_signal;
+        uint64_t start_usec;                                          /* of the job */
+        uint64_t deadline_usec, ladder_usec, drain_usec, sample_usec; /* 0: none */
+        uint64_t sample_interval_usec;
+        bool ended; /* the result stands, on_end is still to be called */
+        CrateResult result;
+};
+
+/* --- crate.c: the epoll and the timer --- */
+int crate_watch(Crate *crate, int fd, CrateSource source, uint32_t events);
+void crate_unwatch(Crate *crate, int *fd);
+int crate_arm_timer(Crate *crate);
+
+/* --- crate-job.c: what is handed to init --- */
+void crate_name_job(CrateResult *result);
+int crate_copy_job(Crate *crate, const CrateJob *job);
+int crate_make_job(Crate *crate, const CrateJob *job);
+
+/* --- crate-end.c: limits, and the ways to the end --- */
+void crate_init_limits(Crate *crate);
+void crate_sample_disk(Crate *crate);
+void crate_breach(Crate *crate, LimitName name, uint64_t observed, bool grace);
+uint64_t crate_age_usec(const Crate *crate);
+int crate_send_signal(Crate *crate, int number);
+void crate_end_job(Crate *crate, bool grace);
+void crate_kill_init(Crate *crate);
+void crate_end(Crate *crate);
+void crate_abort(Crate *crate, CrateOutcome outcome);
+void crate_lose(Crate *crate, const char *text);
+void crate_release(Crate *crate);
+void crate_finish_if_drained(Crate *crate);
+
+/* --- crate-stream.c: output and stdin --- */
+int crate_take_streams(Crate *crate, Frame *frame);
+void crate_read_stream(Crate *crate, CrateStream stream);
+void crate_write_stdin(Crate *crate);
+
+/* --- crate-init.c: what init says --- */
+void crate_on_init(Crate *crate);
+void crate_on_dead(Crate *crate);
+/* The permit table of init's link. */
+extern const LinkPermit crate_init_permits[];
+extern const size_t crate_n_init_permits;
