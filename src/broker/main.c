@@ -151,9 +151,18 @@ static int run(void) {
         return error_trace(manager_run(manager));
 }
 
+/* A job that ends without reading its input, or a log that nobody reads, is no reason to die. What
+ * is started from here gets its dispositions reset by init. */
+static void ignore_sigpipe(void) {
+        const struct sigaction action = {.sa_handler = SIG_IGN};
+
+        (void) sigaction(SIGPIPE, &action, NULL);
+}
+
 int main(int argc, char *argv[]) {
         int r;
 
+        ignore_sigpipe();
         r = parse_argv(argc, argv);
         if (r == 0)
                 r = run();

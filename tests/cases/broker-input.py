@@ -150,6 +150,16 @@ def not_run(broker):
         tap.equal(client.call("sandbox_exec", {"argv": ["/usr"]})["structuredContent"]["outcome"], "exec_failed")
 
 
+def unread_input(broker):
+    """A job that ends without reading its input, however much there is."""
+    with broker.client() as client:
+        for text in ("exit 3", "exec <&-; sleep 0.2; exit 3", "head -c 10 >/dev/null; exit 3"):
+            record = client.exec(command=text, stdin="x" * 1000000)
+            tap.equal(record["exit_code"], 3, text)
+        record = client.exec("/bin/grep", "SigIgn", "/proc/self/status")
+        tap.equal(int(record["stdout"].split()[1], 16), 0, "ignored signals of a job")
+
+
 def workspace_rules(broker):
     """Only at or below what the connection announced first, and only as it was announced."""
     place = tap.folder("space")
@@ -429,6 +439,7 @@ def tests():
         tap.case("bad arguments are told by name", bad_arguments, broker)
         tap.case("an argument of 131071 bytes", just_right, broker)
         tap.case("what cannot be executed", not_run, broker)
+        tap.case("input that is not read", unread_input, broker)
         tap.case("the rules of workspaces", workspace_rules, broker)
         tap.case("a socket in use, and one left over", socket_in_use, broker)
         tap.case("a peer of another user", wrong_peer, broker)
