@@ -11,6 +11,7 @@ are in escape-roots.py and escape-jobs.py.
 
 import os
 import re
+import resource
 import shutil
 import stat
 import sys
@@ -35,7 +36,6 @@ STREAM, DGRAM, RAW, SEQPACKET = 1, 2, 3, 5
 CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
-RLIMIT_CORE = 4
 PROC_MAGIC = "9fa0"
 
 ABSENT = "ENOENT|EACCES"
@@ -50,8 +50,9 @@ ROWS = [
     (1, ["write=/proc/sys/kernel/hostname,x", "write=/proc/sys/vm/drop_caches,0"], SHUT),
     (1, ["write=/proc/sys/kernel/randomize_va_space,2"], SHUT),
     (2, ["segv"], "killed SIGSEGV"),
-    # 1 instead of 0: a core_pattern that is a pipe is fed whatever the limit is, except at 1.
-    (2, [f"rlimit={RLIMIT_CORE}"], "1 1"),
+    # 1 instead of 0: a core_pattern that is a pipe is fed whatever the limit is, except at 1. A caller
+    # who may have no more than 0 cannot give more.
+    (2, [f"rlimit={resource.RLIMIT_CORE}"], "1 1" if resource.getrlimit(resource.RLIMIT_CORE)[1] else "0 0"),
     (3, ["open=/proc/self/exe,w"], "EACCES|ETXTBSY"),
     (3, ["open=/proc/1/exe,r", "open=/proc/1/exe,w"], ABSENT),
     (4, ["fds"], "0 1 2"),

@@ -105,6 +105,7 @@ def cgroups():
     """Cgroup folders that bear our name, in whatever version of the hierarchy."""
     found = set()
     for top, names, _files in os.walk("/sys/fs/cgroup"):
+        names[:] = [name for name in names if not name.startswith("agentcrate-ns-")]
         found.update(os.path.join(top, name) for name in names if "agentcrate" in name)
         if top.count("/") > 8:
             del names[:]
@@ -118,7 +119,7 @@ def _ours(path):
         return False
     name = os.path.basename(path)
     # Of other tests that run meanwhile.
-    if name.startswith((tap.SCRATCH_PREFIX, "agentcrate-check.", "agentcrate-user.")):
+    if name.startswith((tap.SCRATCH_PREFIX, "agentcrate-check.", "agentcrate-user.", "agentcrate-ns.")):
         return False
     return "crate" in name or tap.SUBUID_BASE <= info.st_uid < tap.SUBUID_BASE + tap.SUBUID_COUNT
 
@@ -162,6 +163,17 @@ class Picture:
             self.facts[f"descriptors of {pid}"] = fds(pid)
         pids = [*descendants(), *self.fds_of]
         self.facts["net namespaces"] = len(net_namespaces(pids))
+
+    @classmethod
+    def settled(cls, besides=(), fds_of=(), seconds=10.0):
+        """A picture taken when nothing moves any more, as when a launcher has filled its stock."""
+        picture, end = cls(besides, fds_of), time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.3)
+            last, picture = picture, cls(besides, fds_of)
+            if not last.difference(picture):
+                break
+        return picture
 
     def difference(self, other):
         """Lines that tell how other differs; empty if it does not."""
