@@ -131,7 +131,7 @@ static int call_append_result(Call *call, StrBuf *frame) {
 }
 
 void call_finish(Call *call) {
-        _cleanup_(call_freep) Call *owned = call;
+        _cleanup_(call_freep) _unused_ Call *owned = call;
         _cleanup_(strbuf_done) StrBuf frame = STRBUF_NULL;
         int r;
 

@@ -8,7 +8,8 @@
 #include <systemd/sd-daemon.h>
 
 /* One write a line, so that lines of several programs on one pipe do not mix. */
-static void log_line(const char *level, const char *suffix, const char *format, va_list ap) {
+static void _printf_(3, 0)
+        log_line(const char *level, const char *suffix, const char *format, va_list ap) {
         char line[1024];
         int n, m;
 
