@@ -27,6 +27,7 @@ Client *client_free(Client *client) {
         manager->n_clients--;
         sd_event_source_disable_unref(client->io);
         sd_event_source_disable_unref(client->end);
+        sd_event_source_disable_unref(client->resume);
         fd_close(client->fd);
         budget_release_client(&manager->budget);
         framer_done(&client->framer);
@@ -86,6 +87,7 @@ static void client_set_blocked(Client *client, bool blocked) {
 }
 
 static void client_flush(Client *client) {
+        bool waited = client->waits;
         int r;
 
         r = outbox_flush(&client->outbox, client->fd);
@@ -98,6 +100,11 @@ static void client_flush(Client *client) {
                 client_set_blocked(client, true);
         else if (outbox_pending(&client->outbox) < OUTBOX_LOW)
                 client_set_blocked(client, false);
+
+        /* Whoever made it drain, messages and streams may have waited for that. */
+        client->waits = !client_is_drained(client);
+        if (waited && !client->blocked)
+                (void) sd_event_source_set_enabled(client->resume, SD_EVENT_ONESHOT);
         client_watch(client);
 }
 
@@ -322,7 +329,8 @@ static void client_process(Client *client) {
 
 void client_check(Client *client) {
         if (!client->gone && client->input_ended && !client->blocked &&
-            LIST_EMPTY(&client->calls) && client_is_drained(client))
+            framer_pending(&client->framer) == 0 && LIST_EMPTY(&client->calls) &&
+            client_is_drained(client))
                 client_end(client);
 }
 
@@ -356,6 +364,17 @@ static void client_stream(Client *client) {
         call_stream(call);
 }
 
+static int on_resume(sd_event_source *source _unused_, void *userdata) {
+        Client *client = userdata;
+
+        client_process(client);
+        if (!client->gone && client_is_drained(client))
+                client_stream(client);
+        client_watch(client);
+        client_check(client);
+        return 0;
+}
+
 static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t events,
                  void *userdata) {
         Client *client = userdata;
@@ -366,12 +385,8 @@ static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t eve
                 return 0;
         }
 
-        if (events & EPOLLOUT) {
+        if (events & EPOLLOUT)
                 client_flush(client);
-                client_process(client);
-                if (!client->gone && client_is_drained(client))
-                        client_stream(client);
-        }
         if (events & EPOLLIN && !client->gone && !client->blocked && client_read(client) < 0)
                 client_end(client);
         client_watch(client);
@@ -388,6 +403,22 @@ void client_end_subscriptions(Client *client) {
                         client_send(client, frame.data, frame.size);
         }
         strv_done(&client->subscriptions);
+}
+
+static int client_add_sources(Client *client) {
+        sd_event *event = client->manager->event;
+        int r;
+
+        r = sd_event_add_defer(event, &client->end, on_end, client);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(client->end, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &client->resume, on_resume, client);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(client->resume, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_io(event, &client->io, client->fd, EPOLLIN, on_io, client);
+        return r < 0 ? error_origin(r) : 0;
 }
 
 int client_new(Manager *manager, int fd, uid_t uid, pid_t pid) {
@@ -411,13 +442,9 @@ int client_new(Manager *manager, int fd, uid_t uid, pid_t pid) {
         LIST_INSERT_HEAD(&manager->clients, client, entry);
         manager->n_clients++;
 
-        r = sd_event_add_defer(manager->event, &client->end, on_end, client);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(client->end, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_io(manager->event, &client->io, fd, EPOLLIN, on_io, client);
+        r = client_add_sources(client);
         if (r < 0)
-                return error_origin(r);
+                return error_trace(r);
 
         manager_check(manager);
         TAKE_PTR(client);

@@ -31,7 +31,8 @@ struct Client {
         uid_t uid;
         pid_t pid;
         sd_event_source *io;
-        sd_event_source *end; /* frees it when the event loop is back */
+        sd_event_source *end;    /* frees it when the event loop is back */
+        sd_event_source *resume; /* goes on with what waited for the outbox */
         Framer framer;
         Outbox outbox;
         McpPeer peer;
@@ -40,6 +41,7 @@ struct Client {
         StrV subscriptions; /* raw ids of open subscriptions/listen */
         bool spoken;        /* the first message has come */
         bool input_ended;
+        bool waits;   /* the outbox holds something */
         bool blocked; /* the outbox is above its bound */
         bool gone;    /* nothing more is sent or read */
 };

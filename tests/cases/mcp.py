@@ -438,9 +438,16 @@ def reader_that_asks_on(broker):
         tap.check(stalled == 20, f"{sent} bytes were taken of a client that reads nothing")
         grown = broker.memory() - before
         tap.check(grown < 32 << 20, f"the broker grew by {grown} bytes")
-        client.socket.setblocking(True)
         with broker.client() as other:
             expect_alive(other)
+
+        # When it does read, it gets an answer to each request, and no more.
+        whole = sent // len(request)
+        for _ in range(whole):
+            tap.check("result" in client.receive(30), "an answer is no result")
+        client.send_bytes(request[sent % len(request) :] + line(ping("last")))
+        tap.check("result" in client.receive(30), "an answer is no result")
+        tap.equal(client.receive(30)["id"], "last")
 
 
 # --- MCP-12 ---
@@ -625,6 +632,19 @@ def half_closed(broker):
         tap.equal(answers[1]["result"]["structuredContent"]["stdout"], "late\n")
 
 
+def half_closed_and_slow(broker):
+    """The same when the answers are more than are held for a client at a time."""
+    with broker.client() as client:
+        request = line({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        client.send_bytes(request * 600)
+        client.socket.shutdown(socket.SHUT_WR)
+        time.sleep(0.5)
+        answers = 0
+        while client.receive(30) is not None:
+            answers += 1
+        tap.equal(answers, 600)
+
+
 # --- LEAK-04 ---
 
 
@@ -797,6 +817,7 @@ def tests():
         tap.case("MCP-16 the client goes away", client_gone, broker)
         tap.case("MCP-16 in the middle of a message", client_gone_in_the_middle, broker)
         tap.case("MCP-16 closed for writing only", half_closed, broker)
+        tap.case("MCP-16 closed for writing only, and slow", half_closed_and_slow, broker)
         tap.case("LEAK-04 2000 connections", connects, broker)
         tap.case("LEAK-04 200 jobs", jobs_leave_nothing, broker)
     tap.case("LEAK-04 few files", few_files)
