@@ -81,9 +81,9 @@ static void client_set_blocked(Client *client, bool blocked) {
                 return;
 
         client->blocked = blocked;
-        LIST_FOREACH(call, &client->calls, in_client)
-        if (call->progress.token && call->execution)
-                call->executor->pause(call, blocked);
+        LIST_FOREACH (call, &client->calls, in_client)
+                if (call->progress.token && call->execution)
+                        call->executor->pause(call, blocked);
 }
 
 static void client_flush(Client *client) {
@@ -139,9 +139,9 @@ static void client_answer_error(Client *client, Batch *batch, const char *id, si
 static Call *client_find_call(Client *client, const char *id, size_t id_size) {
         Call *call;
 
-        LIST_FOREACH(call, &client->calls, in_client)
-        if (!call->cancelled && rpc_id_equal(call->id, call->id_size, id, id_size))
-                return call;
+        LIST_FOREACH (call, &client->calls, in_client)
+                if (!call->cancelled && rpc_id_equal(call->id, call->id_size, id, id_size))
+                        return call;
         return NULL;
 }
 
@@ -360,8 +360,8 @@ static int client_read(Client *client) {
 static void client_stream(Client *client) {
         Call *call;
 
-        LIST_FOREACH(call, &client->calls, in_client)
-        call_stream(call);
+        LIST_FOREACH (call, &client->calls, in_client)
+                call_stream(call);
 }
 
 static int on_resume(sd_event_source *source _unused_, void *userdata) {

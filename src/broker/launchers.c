@@ -214,9 +214,9 @@ int launchers_get(Manager *manager, const Template *template, LauncherRun **ret_
         LauncherUnit *unit;
         int r;
 
-        LIST_FOREACH(unit, &manager->launchers, entry)
-        if (unit->template == template)
-                break;
+        LIST_FOREACH (unit, &manager->launchers, entry)
+                if (unit->template == template)
+                        break;
         if (!unit)
                 return error_origin(-ENOENT);
 

@@ -15,9 +15,9 @@
 static bool clients_are_drained(const Manager *manager) {
         const Client *client;
 
-        LIST_FOREACH(client, &manager->clients, entry)
-        if (!client->gone && !client_is_drained(client))
-                return false;
+        LIST_FOREACH (client, &manager->clients, entry)
+                if (!client->gone && !client_is_drained(client))
+                        return false;
         return true;
 }
 
@@ -61,8 +61,8 @@ static int on_stop_timer(sd_event_source *source, uint64_t usec _unused_, void *
         manager->losing = true;
         if (manager->n_calls > 0)
                 log_notice("%zu jobs did not end in time and are lost", manager->n_calls);
-        LIST_FOREACH(call, &manager->calls, in_manager)
-        call_lose(call);
+        LIST_FOREACH (call, &manager->calls, in_manager)
+                call_lose(call);
 
         (void) sd_event_source_set_time_relative(source, MANAGER_STOP_FLUSH_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -74,8 +74,8 @@ static int manager_stop(Manager *manager) {
         manager->stopping = true;
         (void) sd_notify(0, "STOPPING=1\nSTATUS=Stopping");
         manager->listener = listener_free(manager->listener);
-        LIST_FOREACH(client, &manager->clients, entry)
-        client_end_subscriptions(client);
+        LIST_FOREACH (client, &manager->clients, entry)
+                client_end_subscriptions(client);
 
         manager_check(manager);
         return error_trace(sd_event_add_time_relative(manager->event, &manager->stop_timer,
