@@ -95,7 +95,8 @@ def reader_of_one_stream_stops():
     """A blocked standard output does not hold up standard error."""
     read_end, write_end = os.pipe()
     try:
-        process = start("--", "sh", "-c", "(yes | head -c 5000000) & sleep 0.5; echo here >&2; wait",
+        process = start("--", "sh", "-c",
+                        "(yes | head -c 5000000) & sleep 0.5; echo here >&2; wait",
                         stdout=write_end, stderr=subprocess.PIPE)
         os.close(write_end)
         tap.equal(process.stderr.readline(), b"here\n", "standard error")
@@ -272,9 +273,7 @@ def ignored_signal_stays_ignored():
 def group_signal():
     """Control-C reaches every process of the group: still one clean end."""
     process = start("--", "sh", "-c", "echo ready; sleep 1000", stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE, process_group=0) if sys.version_info >= (3, 11) else \
-        start("--", "sh", "-c", "echo ready; sleep 1000", stdout=subprocess.PIPE,
-              stderr=subprocess.PIPE, preexec_fn=os.setpgrp)
+                    stderr=subprocess.PIPE, start_new_session=True)
     tap.equal(process.stdout.readline(), b"ready\n", "output")
     os.killpg(process.pid, signal.SIGINT)
     tap.equal(wait(process), 128 + signal.SIGINT, "status")
