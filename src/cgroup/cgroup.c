@@ -231,17 +231,11 @@ static int unavailable(char **ret_reason, const char *reason) {
         return *ret_reason ? CGROUP_E_UNAVAILABLE : error_origin(-ENOMEM);
 }
 
-/*
- * The service manager marks what it has delegated; the first name is readable by root only. User
- * managers before systemd 253 leave no mark, so our own user unit says it by a variable.
- */
+/* The service manager marks what it has delegated; the first name is readable by root only. */
 static bool is_delegated(int fd) {
         static const char *const names[] = {"trusted.delegate", "user.delegate"};
-        const char *told = secure_getenv("AGENTCRATE_DELEGATED");
         char value[2];
 
-        if (told && strcmp(told, "1") == 0)
-                return true;
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (fgetxattr(fd, names[i], value, sizeof(value)) == 1 && value[0] == '1')
                         return true;
@@ -249,9 +243,9 @@ static bool is_delegated(int fd) {
 }
 
 /*
- * A user's manager cannot mark what it delegates (trusted attributes are root's), so its unit says
- * so in the environment. That is believed only for a cgroup of our own user in which nobody else
- * is: a shell's scope never becomes ours by a stray variable.
+ * User managers before systemd 253 cannot mark what they delegate (trusted attributes are root's),
+ * so our user unit says so in the environment. That is believed only for a cgroup of our own user
+ * in which nobody else is: a shell's scope never becomes ours by a stray variable.
  */
 static bool is_declared_delegated(int fd) {
         const char *declared = secure_getenv("AGENTCRATE_DELEGATED");
