@@ -63,9 +63,9 @@ static int open_lock_file(CrateError *ret_error) {
         struct stat st;
         int fd, error;
 
-        if (mkdir(SUBUID_FOLDER, 0755) < 0 && errno != EEXIST)
-                goto fail;
         fd = open(SUBUID_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0 && errno == ENOENT && (mkdir(SUBUID_FOLDER, 0755) == 0 || errno == EEXIST))
+                fd = open(SUBUID_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 goto fail;
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != 0) {

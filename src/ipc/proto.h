@@ -114,9 +114,10 @@ typedef struct InitReport {
         uint64_t cap_effective, cap_permitted, cap_inheritable, cap_bounding, cap_ambient;
         uint32_t seccomp_mode, seccomp_filters, no_new_privs;
         uint32_t uid, gid;
-        uint32_t n_mounts, n_interfaces;
+        uint32_t n_mounts;
+        uint32_t n_interfaces;         /* that are up; anything but lo counts 1000 */
         uint32_t landlock_abi;         /* 0: no domain was made */
-        char cgroup[PROTO_CGROUP_MAX]; /* the 0:: line of /proc/self/cgroup, cut */
+        char cgroup[PROTO_CGROUP_MAX]; /* init's, as seen inside; "" if it was given none */
 } InitReport;
 
 typedef struct InitStarted {

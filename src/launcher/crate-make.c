@@ -125,6 +125,7 @@ int crate_child_new(const CrateMake *make, NetStock *nets, CrateChild **ret_crat
         _cleanup_(crate_child_freep) CrateChild *crate = NULL;
         InitContext context = {.control_fd = make->control_fd,
                                .subuid_fd = make->subuid_fd,
+                               .has_cgroup = make->cgroup_fd >= 0,
                                .landlock_abi = make->landlock_abi};
         int channel[2], r;
 

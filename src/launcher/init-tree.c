@@ -123,10 +123,10 @@ static int do_private(const PlanOp *op, int private_fd) {
         return mount_attach_here(mount_fd, op->path);
 }
 
-static int do_mountpoint(const PlanOp *op, int root_fd) {
+static int do_mountpoint(const PlanOp *op, TreeRoot *root) {
         if (op->flags & PLAN_DIRECTORY)
-                return tree_make_directory(root_fd, op->path, 0755);
-        return tree_make_file(root_fd, op->path, 0644, NULL, 0);
+                return tree_make_directory(root, op->path, 0755);
+        return tree_make_file(root, op->path, 0644, NULL, 0);
 }
 
 static int do_devpts(const PlanOp *op) {
@@ -144,7 +144,7 @@ static int do_mqueue(const PlanOp *op) {
                           MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 }
 
-static int init_apply(const PlanOp *op, int root_fd, int *private_fd) {
+static int init_apply(const PlanOp *op, TreeRoot *root, int *private_fd) {
         switch (op->type) {
         case PLAN_OP_HOSTNAME:
                 return do_hostname(op);
@@ -161,7 +161,7 @@ static int init_apply(const PlanOp *op, int root_fd, int *private_fd) {
         case PLAN_OP_PRIVATE:
                 return do_private(op, *private_fd);
         case PLAN_OP_MOUNTPOINT:
-                return do_mountpoint(op, root_fd);
+                return do_mountpoint(op, root);
         case PLAN_OP_DEVPTS:
                 return do_devpts(op);
         case PLAN_OP_MQUEUE:
@@ -173,16 +173,19 @@ static int init_apply(const PlanOp *op, int root_fd, int *private_fd) {
 
 int init_tree(const PlanReader *plan, int *ret_private_fd, ProtoFailure *ret_failure) {
         _cleanup_(fd_closep) int root_fd = -EBADF, private_fd = -EBADF;
+        _cleanup_(tree_root_done) TreeRoot root;
         PlanReader reader = *plan;
         PlanOp op;
         int r;
 
+        tree_root_init(&root, -EBADF);
         root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0)
                 return failure_here(ret_failure, "open-root", "/");
+        root.fd = root_fd;
 
         while (plan_reader_next(&reader, &op) == 0) {
-                r = init_apply(&op, root_fd, &private_fd);
+                r = init_apply(&op, &root, &private_fd);
                 if (r < 0)
                         return failure_set(ret_failure, -r, plan_op_type_to_string(op.type),
                                            op.path);

@@ -134,7 +134,7 @@ static int init_set_up(InitContext *context, int *ret_private_fd, InitReport *re
         r = seal(&context->plan, context->landlock_abi, &abi, ret_failure);
         if (r < 0)
                 return error_trace(r);
-        r = verify(&context->plan, ret_report, ret_failure);
+        r = verify(&context->plan, context->has_cgroup, ret_report, ret_failure);
         if (r < 0)
                 return error_trace(r);
 

@@ -46,33 +46,49 @@ static const char *path_split(const char *path, char *buffer, size_t size) {
         return slash + 1;
 }
 
-/* Opens the parent of path, making what is missing of it. */
-static int tree_open_parent(int root_fd, const char *path, const char **ret_name) {
-        char parent[PLAN_PATH_MAX + 1];
+void tree_root_init(TreeRoot *root, int fd) {
+        root->fd = fd;
+        root->parent_fd = -EBADF;
+}
+
+void tree_root_done(TreeRoot *root) {
+        root->parent_fd = fd_close(root->parent_fd);
+}
+
+/* Opens the parent of path, making what is missing of it. The fd is the root's. */
+static int tree_open_parent(TreeRoot *root, const char *path, const char **ret_name) {
+        _uninitialized_ char parent[PLAN_PATH_MAX + 1];
         const char *name;
         int fd, r;
 
         name = path_split(path, parent, sizeof(parent));
         if (!name)
                 return -EINVAL;
-        fd = tree_open(root_fd, parent);
+        *ret_name = name;
+        if (root->parent_fd >= 0 && strcmp(parent, root->parent) == 0)
+                return root->parent_fd;
+
+        fd = tree_open(root->fd, parent);
         if (fd == -ENOENT) {
-                r = tree_make_directory(root_fd, parent, 0755);
+                r = tree_make_directory(root, parent, 0755);
                 if (r < 0)
                         return r;
-                fd = tree_open(root_fd, parent);
+                fd = tree_open(root->fd, parent);
         }
-        if (fd >= 0)
-                *ret_name = name;
+        if (fd < 0)
+                return fd;
+        (void) fd_close(root->parent_fd);
+        root->parent_fd = fd;
+        (void) stpcpy(root->parent, parent);
         return fd;
 }
 
 /* Something is there already: fine if it is, behind links of the tree, what was asked for. */
-static int tree_check(int root_fd, const char *path, bool directory) {
+static int tree_check(const TreeRoot *root, const char *path, bool directory) {
         _cleanup_(fd_closep) int fd = -EBADF;
         struct stat st;
 
-        fd = tree_open(root_fd, path);
+        fd = tree_open(root->fd, path);
         if (fd < 0)
                 return fd;
         if (fstat(fd, &st) < 0)
@@ -82,13 +98,13 @@ static int tree_check(int root_fd, const char *path, bool directory) {
         return directory ? -ENOTDIR : -EISDIR;
 }
 
-int tree_make_directory(int root_fd, const char *path, uint32_t mode) {
-        _cleanup_(fd_closep) int parent_fd = -EBADF;
+int tree_make_directory(TreeRoot *root, const char *path, uint32_t mode) {
         const char *name;
+        int parent_fd;
 
         if (!path[1])
                 return 0;
-        parent_fd = tree_open_parent(root_fd, path, &name);
+        parent_fd = tree_open_parent(root, path, &name);
         if (parent_fd < 0)
                 return parent_fd;
         /* The mode of mkdir is subject to the umask, which the launcher clears at its start. */
@@ -96,31 +112,31 @@ int tree_make_directory(int root_fd, const char *path, uint32_t mode) {
                 return 0;
         /* In a read-only place of the host's the kernel may say so before it says that the name
          * exists. */
-        return errno == EEXIST || errno == EROFS ? tree_check(root_fd, path, true)
-                                                 : negative_errno();
+        return errno == EEXIST || errno == EROFS ? tree_check(root, path, true) : negative_errno();
 }
 
-int tree_make_file(int root_fd, const char *path, uint32_t mode, const void *data, size_t size) {
-        _cleanup_(fd_closep) int parent_fd = -EBADF, fd = -EBADF;
+int tree_make_file(TreeRoot *root, const char *path, uint32_t mode, const void *data, size_t size) {
+        _cleanup_(fd_closep) int fd = -EBADF;
         const char *name;
+        int parent_fd;
 
-        parent_fd = tree_open_parent(root_fd, path, &name);
+        parent_fd = tree_open_parent(root, path, &name);
         if (parent_fd < 0)
                 return parent_fd;
         fd = openat(parent_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
-                return errno == EEXIST || errno == EROFS ? tree_check(root_fd, path, false)
+                return errno == EEXIST || errno == EROFS ? tree_check(root, path, false)
                                                          : negative_errno();
         if (size > 0 && write(fd, data, size) != (ssize_t) size)
                 return negative_errno();
         return 0;
 }
 
-int tree_make_symlink(int root_fd, const char *path, const char *target) {
-        _cleanup_(fd_closep) int parent_fd = -EBADF;
+int tree_make_symlink(TreeRoot *root, const char *path, const char *target) {
         const char *name;
+        int parent_fd;
 
-        parent_fd = tree_open_parent(root_fd, path, &name);
+        parent_fd = tree_open_parent(root, path, &name);
         if (parent_fd < 0)
                 return parent_fd;
         return symlinkat(target, parent_fd, name) < 0 ? negative_errno() : 0;

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/plan.h"
+
 /* Opens a host path (normalised, absolute) as O_PATH. A link anywhere in it is refused with ELOOP:
  * the host side has resolved it. */
 int host_open(const char *path);
@@ -18,11 +20,22 @@ int host_open(const char *path);
 /* Opens a path of a tree whose root is at root_fd as O_PATH: links are followed, but never out of
  * that root. */
 int tree_open(int root_fd, const char *path);
+/* A tree under construction: its root, and the folder that was worked in last, since most entries
+ * come in rows. */
+typedef struct TreeRoot {
+        int fd; /* borrowed */
+        int parent_fd;
+        char parent[PLAN_PATH_MAX + 1];
+} TreeRoot;
+
+void tree_root_init(TreeRoot *root, int fd);
+void tree_root_done(TreeRoot *root);
+
 /* Makes a directory (with its parents), an empty file, or a link in the tree. An existing directory
  * or file is fine for the first two. */
-int tree_make_directory(int root_fd, const char *path, uint32_t mode);
-int tree_make_file(int root_fd, const char *path, uint32_t mode, const void *data, size_t size);
-int tree_make_symlink(int root_fd, const char *path, const char *target);
+int tree_make_directory(TreeRoot *root, const char *path, uint32_t mode);
+int tree_make_file(TreeRoot *root, const char *path, uint32_t mode, const void *data, size_t size);
+int tree_make_symlink(TreeRoot *root, const char *path, const char *target);
 
 /* A detached copy of what fd stands for. */
 int mount_clone(int fd, bool recursive);

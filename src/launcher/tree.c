@@ -46,7 +46,7 @@ static int do_bind(int root_fd, const PlanOp *op) {
         return mount_attach_at(mount_fd, root_fd, op->path);
 }
 
-static int do_device(int root_fd, const PlanOp *op) {
+static int do_device(TreeRoot *root, const PlanOp *op) {
         _cleanup_(fd_closep) int source_fd = -EBADF, mount_fd = -EBADF;
         struct stat st;
         size_t i;
@@ -73,10 +73,10 @@ static int do_device(int root_fd, const PlanOp *op) {
                                  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, -EBADF);
         if (r < 0)
                 return r;
-        r = tree_make_file(root_fd, op->path, 0644, NULL, 0);
+        r = tree_make_file(root, op->path, 0644, NULL, 0);
         if (r < 0)
                 return r;
-        return mount_attach_at(mount_fd, root_fd, op->path);
+        return mount_attach_at(mount_fd, root->fd, op->path);
 }
 
 static int do_host_proc(int root_fd, const PlanOp *op) {
@@ -118,22 +118,22 @@ int tree_hide(int root_fd, const PlanOp *op) {
         return mount_attach_at(mount_fd, root_fd, op->path);
 }
 
-static int tree_apply(int root_fd, const PlanOp *op) {
+static int tree_apply(TreeRoot *root, const PlanOp *op) {
         switch (op->type) {
         case PLAN_OP_DIR:
-                return tree_make_directory(root_fd, op->path, op->mode);
+                return tree_make_directory(root, op->path, op->mode);
         case PLAN_OP_FILE:
-                return tree_make_file(root_fd, op->path, op->mode, op->data, op->data_size);
+                return tree_make_file(root, op->path, op->mode, op->data, op->data_size);
         case PLAN_OP_SYMLINK:
-                return tree_make_symlink(root_fd, op->path, op->source);
+                return tree_make_symlink(root, op->path, op->source);
         case PLAN_OP_BIND:
-                return do_bind(root_fd, op);
+                return do_bind(root->fd, op);
         case PLAN_OP_DEVICE:
-                return do_device(root_fd, op);
+                return do_device(root, op);
         case PLAN_OP_HOST_PROC:
-                return do_host_proc(root_fd, op);
+                return do_host_proc(root->fd, op);
         case PLAN_OP_HIDE:
-                return tree_hide(root_fd, op);
+                return tree_hide(root->fd, op);
         default:
                 return -EINVAL;
         }
@@ -171,19 +171,22 @@ static int tree_pivot(int root_fd, ProtoFailure *ret_failure) {
 }
 
 int tree_build(PlanReader *plan, ProtoFailure *ret_failure) {
+        _cleanup_(tree_root_done) TreeRoot root;
         _cleanup_(fd_closep) int root_fd = -EBADF;
         PlanOp op;
         int r;
 
+        tree_root_init(&root, -EBADF);
         root_fd = tree_open_root(ret_failure);
         if (root_fd < 0)
                 return root_fd;
+        root.fd = root_fd;
 
         while ((r = plan_reader_next(plan, &op)) == 0) {
                 if (plan_op_stage(op.type) != PLAN_STAGE_TREE)
                         return failure_set(ret_failure, EINVAL, plan_op_type_to_string(op.type),
                                            op.path);
-                r = tree_apply(root_fd, &op);
+                r = tree_apply(&root, &op);
                 if (r < 0)
                         return failure_set(ret_failure, -r, plan_op_type_to_string(op.type),
                                            op.source[0] && op.type == PLAN_OP_BIND ? op.source

@@ -3,18 +3,25 @@
 #include "launcher/verify.h"
 
 #include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
 #include "launcher/init.h"
 
 #define VERIFY_FILE_MAX 65536U
+#define VERIFY_CGROUP "/init"
+
+/* What an interface counts that is up and not lo. */
+#define VERIFY_FOREIGN 1000U
 
 /* Init has no heap: one buffer, used for one file after the other. */
-static char buffer[VERIFY_FILE_MAX];
+static char buffer[VERIFY_FILE_MAX] __attribute__((aligned(8)));
 
 static int read_file(const char *path, ProtoFailure *ret_failure) {
         _cleanup_(fd_closep) int fd = -EBADF;
@@ -210,17 +217,56 @@ static int verify_mounts(const PlanReader *plan, InitReport *report, ProtoFailur
         return 0;
 }
 
+/*
+ * Asks for all interfaces and counts those that are up. Others may be there: some modules put a
+ * tunnel that is down into every net namespace, and nothing in a crate can bring it up.
+ */
+static int count_interfaces(int fd, uint32_t *ret_n_up) {
+        struct {
+                struct nlmsghdr header;
+                struct ifinfomsg info;
+        } request = {
+                .header = {.nlmsg_len = sizeof(request),
+                           .nlmsg_type = RTM_GETLINK,
+                           .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        };
+        uint32_t n_up = 0;
+        ssize_t n;
+
+        if (send(fd, &request, sizeof(request), 0) < 0)
+                return negative_errno();
+        for (;;) {
+                n = recv(fd, buffer, sizeof(buffer), 0);
+                if (n < 0)
+                        return negative_errno();
+                for (struct nlmsghdr *header = (struct nlmsghdr *) buffer; NLMSG_OK(header, n);
+                     header = NLMSG_NEXT(header, n)) {
+                        const struct ifinfomsg *info = NLMSG_DATA(header);
+
+                        if (header->nlmsg_type == NLMSG_DONE) {
+                                *ret_n_up = n_up;
+                                return 0;
+                        }
+                        if (header->nlmsg_type != RTM_NEWLINK)
+                                return -EBADMSG;
+                        if (info->ifi_flags & IFF_UP)
+                                n_up += info->ifi_flags & IFF_LOOPBACK ? 1 : VERIFY_FOREIGN;
+                }
+        }
+}
+
 static int verify_interfaces(InitReport *report, ProtoFailure *ret_failure) {
-        const char *path = "/proc/self/net/dev", *colon;
+        _cleanup_(fd_closep) int fd = -EBADF;
         int r;
 
-        r = read_file(path, ret_failure);
+        fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+        if (fd < 0)
+                return failure_here(ret_failure, "verify-interfaces", "");
+        r = count_interfaces(fd, &report->n_interfaces);
         if (r < 0)
-                return error_trace(r);
-        for (const char *p = buffer; (colon = strchr(p, ':')); p = colon + 1)
-                report->n_interfaces++;
-        if (report->n_interfaces != 1 || !strstr(buffer, " lo:"))
-                return failure_set(ret_failure, EPERM, "verify-interfaces", path);
+                return failure_set(ret_failure, -r, "verify-interfaces", "");
+        if (report->n_interfaces != 1)
+                return failure_set(ret_failure, EPERM, "verify-interfaces", "");
         return 0;
 }
 
@@ -239,8 +285,10 @@ static int verify_rlimits(const PlanReader *plan, ProtoFailure *ret_failure) {
         return 0;
 }
 
+/* init is in the group that was made for it. */
 static int verify_cgroup(InitReport *report, ProtoFailure *ret_failure) {
         const char *path = "/proc/self/cgroup", *line;
+        size_t n;
         int r;
 
         r = read_file(path, ret_failure);
@@ -248,16 +296,17 @@ static int verify_cgroup(InitReport *report, ProtoFailure *ret_failure) {
                 return error_trace(r);
         /* Hybrid hosts list v1 hierarchies first. */
         line = strncmp(buffer, "0::", 3) == 0 ? buffer : strstr(buffer, "\n0::");
-        if (!line)
-                return 0;
-        line = strchr(line, '/');
-        if (line)
-                (void) snprintf(report->cgroup, sizeof(report->cgroup), "%.*s",
-                                (int) strcspn(line, "\n"), line);
+        line = line ? strchr(line, '/') : NULL;
+        n = line ? strcspn(line, "\n") : 0;
+        if (n < strlen(VERIFY_CGROUP) || n >= sizeof(report->cgroup) ||
+            strncmp(line + n - strlen(VERIFY_CGROUP), VERIFY_CGROUP, strlen(VERIFY_CGROUP)) != 0)
+                return failure_set(ret_failure, EPERM, "verify-cgroup", path);
+        memcpy(report->cgroup, line, n);
         return 0;
 }
 
-int verify(const PlanReader *plan, InitReport *ret_report, ProtoFailure *ret_failure) {
+int verify(const PlanReader *plan, bool has_cgroup, InitReport *ret_report,
+           ProtoFailure *ret_failure) {
         InitReport report = {};
         int r;
 
@@ -272,7 +321,7 @@ int verify(const PlanReader *plan, InitReport *ret_report, ProtoFailure *ret_fai
                 r = verify_interfaces(&report, ret_failure);
         if (r == 0)
                 r = verify_rlimits(plan, ret_failure);
-        if (r == 0)
+        if (r == 0 && has_cgroup)
                 r = verify_cgroup(&report, ret_failure);
         if (r < 0)
                 return error_trace(r);

@@ -9,4 +9,5 @@
 #include "launcher/failure.h"
 #include "plan/plan.h"
 
-int verify(const PlanReader *plan, InitReport *ret_report, ProtoFailure *ret_failure);
+int verify(const PlanReader *plan, bool has_cgroup, InitReport *ret_report,
+           ProtoFailure *ret_failure);
