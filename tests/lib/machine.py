@@ -11,6 +11,9 @@ import time
 
 import tap
 
+# Temporary folders of tests that may run meanwhile.
+OF_OTHER_TESTS = re.compile(r"agentcrate-(authorize|check|distcheck|ns|test|user)\.")
+
 
 def _read(path):
     try:
@@ -118,8 +121,7 @@ def _ours(path):
     except OSError:
         return False
     name = os.path.basename(path)
-    # Of other tests that run meanwhile.
-    if name.startswith((tap.SCRATCH_PREFIX, "agentcrate-check.", "agentcrate-user.", "agentcrate-ns.")):
+    if OF_OTHER_TESTS.match(name):
         return False
     return "crate" in name or tap.SUBUID_BASE <= info.st_uid < tap.SUBUID_BASE + tap.SUBUID_COUNT
 
@@ -181,6 +183,8 @@ class Picture:
         for what, before in self.facts.items():
             after = other.facts[what]
             if before == after:
+                continue
+            if what == "files" and after <= before:
                 continue
             if isinstance(before, (set, list)) and isinstance(after, (set, list)):
                 gone = [item for item in before if item not in after]

@@ -1,0 +1,176 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+# test-as: root user
+"""What the host allows: HOST-01 (its message) and HOST-08.
+
+Left to their issues: doctor and the AppArmor profile of HOST-01, HOST-02 (an older kernel), HOST-03 to
+07 (limits of memory and processes, units).
+"""
+
+import ctypes
+import os
+import re
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+# pylint: disable=wrong-import-position
+import machine
+import mcp
+import tap
+
+CLONE_NEWUSER = 0x10000000
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
+EPERM = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def write_proc(name, text):
+    with open(f"/proc/{name}", "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def without_user_namespaces():
+    """In the child: an ordinary uid in a user namespace that may have none below it."""
+    uid, gid = os.geteuid(), os.getegid()
+    if LIBC.unshare(CLONE_NEWUSER) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    write_proc("self/setgroups", "deny")
+    write_proc("self/uid_map", f"1000 {uid} 1")
+    write_proc("self/gid_map", f"1000 {gid} 1")
+    write_proc("sys/user/max_user_namespaces", "0")
+
+
+def with_unshare_refused():
+    """In the child: a filter as an outer container has it, under which namespaces are EPERM."""
+    numbers = {"x86_64": (272, 435, 56), "aarch64": (97, 435, 220)}.get(os.uname().machine)
+    unshare, clone3, clone = numbers
+    load, equal, is_set, give = 0x20, 0x15, 0x45, 0x06
+    refuse = 0x00050000 | EPERM
+    program = [
+        (load, 0, 0, 0),
+        (equal, 5, 0, unshare),
+        (equal, 3, 0, clone3),
+        (equal, 0, 4, clone),
+        (load, 0, 0, 16),
+        (is_set, 1, 2, CLONE_NEWUSER),
+        (give, 0, 0, 0x00050000 | 38),
+        (give, 0, 0, refuse),
+        (give, 0, 0, 0x7FFF0000),
+    ]
+    code = b"".join(struct.pack("<HBBI", *line) for line in program)
+    buffer = ctypes.create_string_buffer(code)
+    header = struct.pack("<HxxxxxxQ", len(program), ctypes.addressof(buffer))
+    LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if LIBC.prctl(PR_SET_SECCOMP, 2, ctypes.create_string_buffer(header), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def refused_run(prepare):
+    """One clear message, its own exit status, never a job without isolation."""
+    ended = subprocess.run(
+        [tap.program("agentcrate-run"), "--", "/bin/sh", "-c", "echo ran"],
+        preexec_fn=prepare, env=tap.clean_env(), cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=30, check=False,
+    )
+    text = ended.stderr.decode()
+    tap.equal((ended.returncode, ended.stdout), (125, b""), f"end: {text}")
+    tap.contains(text, "user namespace", "stderr")
+    tap.check(re.search(r"sysctl|max_user_namespaces|AppArmor|apparmor|userns", text), f"no remedy is named: {text}")
+    tap.check(len(text.splitlines()) <= 3, f"not one message: {text}")
+
+
+def refused_call():
+    """The same by a broker on such a host: it lives, and each call says why."""
+    path = os.path.join(tap.folder("broker"), "agentcrate.sock")
+    with open(path + ".log", "wb") as log:
+        process = subprocess.Popen(
+            [tap.libexec("agentcrated"), "--listen", path], preexec_fn=without_user_namespaces, stdin=subprocess.DEVNULL,
+            stdout=log, stderr=log, env=tap.clean_env(), cwd="/",
+        )
+    try:
+        tap.check(tap.wait_until(lambda: os.path.exists(path) or process.poll() is not None), "no socket")
+        with open(path + ".log", encoding="utf-8") as log:
+            tap.equal(process.poll(), None, f"end of the broker: {log.read()}")
+        with mcp.Client(path) as client:
+            for _ in range(2):
+                result = client.call("sandbox_exec", {"command": "echo ran"})
+                tap.check("structuredContent" in result, f"no record: {result}")
+                record = result["structuredContent"]
+                tap.equal((result["isError"], record["outcome"], record["stdout"]), (True, "lost", ""), "end")
+                tap.contains(record["error"]["text"] + (record["error"]["remedy"] or ""), "user namespace", "error")
+    finally:
+        tap.kill_and_wait(process)
+
+
+def own_cgroup(pid="self"):
+    with open(f"/proc/{pid}/cgroup", encoding="ascii") as file:
+        return next((line[3:].strip() for line in file if line.startswith("0::")), None)
+
+
+def job_cgroups(argv):
+    """The cgroups of a running job's processes, as the host sees them."""
+    job = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=tap.clean_env(), cwd="/")
+    try:
+        tap.equal(job.stdout.readline(), b"up\n", "output")
+        found = {}
+
+        def seen():
+            found.update(machine.descendants(job.pid))
+            return "sleep" in found.values()
+
+        tap.check(tap.wait_until(seen), lambda: f"no job is seen: {found}")
+        return [own_cgroup(pid) for pid in found]
+    finally:
+        tap.kill_and_wait(job)
+        job.stdout.close()
+
+
+JOB = ["--", "/bin/sh", "-c", "echo up; sleep 60; true"]
+
+
+def job_stays_below():
+    base = own_cgroup()
+    if base is None:
+        raise tap.Skip("host has no cgroup2")
+    for path in job_cgroups([tap.program("agentcrate-run"), *JOB]):
+        tap.check((path + "/").startswith(base.rstrip("/") + "/"), f"{path} is not below {base}")
+
+
+def job_stays_below_outer():
+    """An outer container's cgroup: the runner finds its own path, not the root of the mount."""
+    base = own_cgroup()
+    mounts = [line.split() for line in open("/proc/self/mounts", encoding="utf-8")]
+    tops = [fields[1] for fields in mounts if fields[2] == "cgroup2"]
+    if base is None or not tops:
+        raise tap.Skip("host has no cgroup2")
+    outer = f"{tops[0]}{base.rstrip('/')}/agentcrate-test-{os.getpid()}"
+    try:
+        os.mkdir(outer)
+    except OSError:
+        raise tap.Skip("host gives root no cgroup2 of its own") from None
+    try:
+        enter = f'echo $$ > {outer}/cgroup.procs && exec "$@"'
+        argv = ["/bin/sh", "-c", enter, "sh", tap.program("agentcrate-run"), *JOB]
+        for path in job_cgroups(argv):
+            tap.check((path + "/").startswith(outer[len(tops[0]) :] + "/"), f"{path} is not below {outer}")
+    finally:
+        tap.wait_until(lambda: not machine.descendants())
+        left = [top for top, _names, _files in os.walk(outer, topdown=False)]
+        for path in left:
+            os.rmdir(path)
+
+
+def main():
+    tap.become_subreaper()
+    tap.case("HOST-01 no user namespaces are left: exit 125 with cause and remedy", refused_run, without_user_namespaces)
+    if tap.WHO == "user":
+        tap.case("HOST-01 user namespaces are refused: exit 125 with cause and remedy", refused_run, with_unshare_refused)
+    tap.case("HOST-01 a broker without user namespaces answers with the cause", refused_call)
+    tap.case("HOST-08 a job stays in or below the runner's cgroup", job_stays_below)
+    if tap.WHO == "root":
+        tap.case("HOST-08 a job stays below an outer cgroup", job_stays_below_outer)
+
+
+sys.exit(tap.main(main))
