@@ -193,8 +193,9 @@ static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config)
                 setup.flags |= LAUNCHER_SETUP_CGROUP;
                 fds[n++] = cgroup_tree_launcher_fd(config->cgroups);
         }
-        return error_fold(
-                link_send(&launcher->link, LAUNCHER_SETUP, 0, &setup, sizeof(setup), fds, n));
+        r = link_send(&launcher->link, LAUNCHER_SETUP, 0, &setup, sizeof(setup), fds, n);
+        /* One that has ended already has said why: launcher_dispatch() reads that. */
+        return r == LINK_E_EOF ? 0 : error_fold(r);
 }
 
 int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error) {
@@ -303,6 +304,24 @@ int launcher_dispatch(Launcher *launcher) {
         return r == LINK_E_AGAIN ? 0 : launcher_lose(launcher);
 }
 
+/* Nothing can be sent to it any more. If it has ended, its last words are still to be read. */
+static int launcher_refuse(Launcher *launcher, int send_result, CrateError *ret_error) {
+        const CrateError *last = &launcher->error;
+
+        if (send_result == LINK_E_EOF)
+                while (link_dispatch(&launcher->link, MSG_DONTWAIT) == 0)
+                        ;
+        if (last->text)
+                (void) crate_error_set(ret_error, last->step ?: "launcher", last->error, last->path,
+                                       last->remedy, "%s", last->text);
+        else
+                (void) crate_error_set(ret_error, "launcher",
+                                       send_result < 0 ? -send_result : EPIPE, NULL, "try again",
+                                       send_result == -ENOBUFS ? "the launcher is busy"
+                                                               : "the launcher has ended");
+        return LAUNCHER_E_FAILED;
+}
+
 int launcher_make(Launcher *launcher, Crate *crate, int control_fd, int plan_fd, int cgroup_fd,
                   uint32_t *ret_id, CrateError *ret_error) {
         LauncherMake make = {.uid = geteuid(), .gid = getegid(), .has_cgroup = cgroup_fd >= 0};
@@ -329,10 +348,7 @@ int launcher_make(Launcher *launcher, Crate *crate, int control_fd, int plan_fd,
                       make.has_cgroup ? 3 : 2);
         if (r != 0) {
                 launcher_release(launcher, entry);
-                (void) crate_error_set(ret_error, "launcher", r < 0 ? -r : EPIPE, NULL, "try again",
-                                       r == -ENOBUFS ? "the launcher is busy"
-                                                     : "the launcher has ended");
-                return LAUNCHER_E_FAILED;
+                return launcher_refuse(launcher, r, ret_error);
         }
         entry->next = launcher->entries;
         launcher->entries = entry;
