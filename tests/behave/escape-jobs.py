@@ -54,8 +54,8 @@ def row_2():
 
 
 def row_3():
-    """A script whose interpreter is "whoever executes me" comes to be run by init's own program, which
-    knows that it was not started by us and ends at once; its file is as before."""
+    """A script whose interpreter is "whoever executes me" comes to be run by init's own program,
+    which knows that it was not started by us and ends at once; its file is as before."""
     place = workspace()
     tap.write(os.path.join(place, "entry"), "#!/proc/self/exe\n", 0o755)
     os.symlink("/proc/self/exe", os.path.join(place, "link"))
@@ -80,13 +80,24 @@ def row_4(client):
     tap.equal(ran.record["outcome"], "exec_failed", f"outcome: {ran}")
     numbers = [*range(3, 64), 100, 127, 128, 255, 256, 511, 512, 1000, 1023]
     waiting = [
-        (n, client.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["/bin/pwd"], "cwd": f"/proc/self/fd/{n}"}}))
+        (
+            n,
+            client.start(
+                "tools/call",
+                {
+                    "name": "sandbox_exec",
+                    "arguments": {"argv": ["/bin/pwd"], "cwd": f"/proc/self/fd/{n}"},
+                },
+            ),
+        )
         for n in numbers
     ]
     for n, request in waiting:
         result = client.wait(request)
         outcome = result.get("structuredContent", {}).get("outcome", "refused")
-        tap.check(result.get("isError") and outcome in ("exec_failed", "refused"), f"fd {n}: {result}")
+        tap.check(
+            result.get("isError") and outcome in ("exec_failed", "refused"), f"fd {n}: {result}"
+        )
 
 
 def row_12():
@@ -98,7 +109,13 @@ def row_12():
     argv = [tap.program("agentcrate-run"), "--tty", "-w", place, "-t", "20", "--", PROBE]
     argv += [f"ioctl=0,{TIOCSTI:#x}", f"ioctl=0,{TIOCLINUX:#x}", "ioctl=0,0x5401"]
     child = subprocess.Popen(
-        argv, stdin=slave, stdout=slave, stderr=slave, env=tap.clean_env(TERM="dumb"), cwd="/", start_new_session=True
+        argv,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=tap.clean_env(TERM="dumb"),
+        cwd="/",
+        start_new_session=True,
     )
     os.close(slave)
     output = b""
@@ -118,7 +135,8 @@ def row_12():
 
 
 def row_20():
-    """A set-uid program of the host starts without its bit: the kernel says that it is not secure mode."""
+    """A set-uid program of the host starts without its bit: for the kernel it is not in secure
+    mode."""
     for name in ("su", "passwd", "newgrp", "mount", "chsh", "gpasswd"):
         path = shutil.which(name, path="/usr/bin:/usr/sbin")
         if path and os.stat(path).st_mode & 0o4000:
@@ -159,7 +177,11 @@ def row_38():
         server.listen(8)
         tap.equal(asked_outside(f"connect-abstract={name}"), ["OK"], "answer outside")
         tap.equal(ask(f"connect-abstract={name}"), ["ECONNREFUSED"], "answer")
-        tap.equal(ask(f"connect-abstract={name}", options=["--profile", "strict"]), ["ECONNREFUSED"], "answer in strict")
+        tap.equal(
+            ask(f"connect-abstract={name}", options=["--profile", "strict"]),
+            ["ECONNREFUSED"],
+            "answer in strict",
+        )
 
 
 def row_38_inet():
@@ -216,7 +238,9 @@ def row_42():
         for path in host:
             tap.write(path + "-host", "x")
         questions = [f"exists={path}" for path in paths] + [f"exists={path}-host" for path in host]
-        tap.equal(ask(*questions, place=place), ["ENOENT"] * len(questions), "answers of the second")
+        tap.equal(
+            ask(*questions, place=place), ["ENOENT"] * len(questions), "answers of the second"
+        )
     finally:
         tap.kill_and_wait(first)
         first.stdout.close()
@@ -225,8 +249,8 @@ def row_42():
 
 
 def row_49():
-    """What mountinfo tells. The host path of the workspace cannot be kept from a job: the kernel shows
-    of every bind the path below its file system. All else is the same for every user and machine."""
+    """What mountinfo tells. The host path of the workspace cannot be kept from a job: the kernel
+    shows of every bind the path below its file system. All else tells nothing of the user."""
     place = workspace()
     inside = tap.shell("cat /proc/self/mountinfo", options=["-w", place]).expect(0).text
     secrets = {
@@ -252,7 +276,10 @@ def row_49():
 
 def row_49_names():
     """Nor do the other things that are readable tell of the host."""
-    inside = tap.shell("hostname; uname -n; cat /etc/hostname /etc/hosts /etc/passwd /proc/self/cgroup /proc/cmdline; env").text
+    inside = tap.shell(
+        "hostname; uname -n; cat /etc/hostname /etc/hosts /etc/passwd /proc/self/cgroup "
+        "/proc/cmdline; env"
+    ).text
     name = os.uname().nodename
     if len(name) > 3:
         tap.lacks(inside, name, "what a job reads")
@@ -280,7 +307,7 @@ def row_61():
 
 
 def row_103():
-    """After the attack on pid 1 the kernel's view of it is as before: the job's end comes at once."""
+    """After the attack on pid 1 it is as before: the job's end comes at once."""
     ran = tap.shell(
         "for p in 1; do prlimit --pid $p --nofile=0 --cpu=1; taskset -p 1 $p; renice -n 19 -p $p; "
         "ionice -c 3 -p $p; chrt -i -p 0 $p; done; echo; exec true",
@@ -288,7 +315,10 @@ def row_103():
     )
     ran.expect(0)
     tap.equal(ran.record["outcome"], "exited", "outcome")
-    tap.check(ran.errors.count("Operation not permitted") + ran.errors.count("not permitted") >= 3, str(ran))
+    tap.check(
+        ran.errors.count("Operation not permitted") + ran.errors.count("not permitted") >= 3,
+        str(ran),
+    )
 
 
 def row_76():
@@ -325,10 +355,14 @@ def limited(question, options, name):
     place = workspace()
     tap.equal(sorted(os.listdir(place)), ["crate-probe"], "workspace")
     ran = tap.shell(
-        f"{PROBE} {question}; sleep 30; echo survived", options=["-w", place, *options, "--on-hit", "end"], timeout=30
+        f"{PROBE} {question}; sleep 30; echo survived",
+        options=["-w", place, *options, "--on-hit", "end"],
+        timeout=30,
     )
     ran.expect(137)
-    tap.equal((ran.record["outcome"], (ran.record["limit"] or {}).get("name")), ("limit", name), "end")
+    tap.equal(
+        (ran.record["outcome"], (ran.record["limit"] or {}).get("name")), ("limit", name), "end"
+    )
     tap.contains(ran.errors, name, "stderr")
     return int(answer.split()[0])
 
@@ -337,8 +371,13 @@ def row_68():
     size = limited("fill=/tmp/file,0x10000000", ["--limit", "disk=8M"], "disk")
     tap.check(size <= 8 << 20, f"{size} bytes were written")
     for path in ("/dev/shm/file", "/home/agent/file", "/var/tmp/file", "/run/file"):
-        answer = ask(f"fill={path},0x10000000", options=["--limit", "disk=8M", "--on-hit", "refuse"])[0]
-        tap.check(answer and answer.endswith("ENOSPC") and int(answer.split()[0]) <= 8 << 20, f"{path}: {answer}")
+        answer = ask(
+            f"fill={path},0x10000000", options=["--limit", "disk=8M", "--on-hit", "refuse"]
+        )[0]
+        tap.check(
+            answer and answer.endswith("ENOSPC") and int(answer.split()[0]) <= 8 << 20,
+            f"{path}: {answer}",
+        )
 
 
 def row_69():
@@ -354,16 +393,23 @@ def row_74(broker, client):
     before = broker.memory()
     record = client.exec(PROBE, f"flood={10 << 30}", timeout_ms=60000)
     tap.equal((record["outcome"], record["limit"]["name"]), ("limit", "output"), "end")
-    tap.check(64 << 20 <= record["stdout_bytes"] <= 72 << 20, f"{record['stdout_bytes']} bytes were taken")
+    tap.check(
+        64 << 20 <= record["stdout_bytes"] <= 72 << 20, f"{record['stdout_bytes']} bytes were taken"
+    )
     tap.check(record["stdout_truncated"], "not marked as truncated")
-    tap.check(broker.memory() - before < 16 << 20, f"the broker grew from {before} to {broker.memory()} bytes")
+    tap.check(
+        broker.memory() - before < 16 << 20,
+        f"the broker grew from {before} to {broker.memory()} bytes",
+    )
 
 
 def row_74_run():
     """Without a limit the runner passes everything on and keeps nothing."""
     size = 512 << 20
     argv = [tap.program("agentcrate-run"), "-w", workspace(), "--", PROBE, f"flood={size}"]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=tap.clean_env(), cwd="/") as child:
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=tap.clean_env(), cwd="/"
+    ) as child:
         seen = 0
         while True:
             data = child.stdout.read(1 << 20)
@@ -378,8 +424,11 @@ def row_74_run():
 
 
 NASTY = (
-    b"\x00\x1b[31m\x1b]0;title\x07\rback\x08\x7f\xc2\x9b31m \xe2\x80\xa8 \xe2\x80\xa9 \\ \" \\u0000 </script>\n"
-    b'{"jsonrpc":"2.0","id":1,"result":{}}\n' + bytes(range(256)) + b"\xed\xa0\x80\xf4\x90\x80\x80\xc0\xaf\xfe"
+    b'\x00\x1b[31m\x1b]0;title\x07\rback\x08\x7f\xc2\x9b31m \xe2\x80\xa8 \xe2\x80\xa9 \\ " \\u0000 '
+    b"</script>\n"
+    b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    + bytes(range(256))
+    + b"\xed\xa0\x80\xf4\x90\x80\x80\xc0\xaf\xfe"
 )
 
 
@@ -392,7 +441,7 @@ def row_75(client):
     record = client.exec("/bin/cat", "/workspace/nasty")
     tap.equal(record["stdout_encoding"], "base64", "encoding")
     tap.equal(base64.b64decode(record["stdout"]), NASTY, "bytes")
-    text = b"\x1b]0;t\x07 \xe2\x80\xa8 \\u0000 \" \r\n" + b'{"jsonrpc":"2.0"}\n'
+    text = b'\x1b]0;t\x07 \xe2\x80\xa8 \\u0000 " \r\n' + b'{"jsonrpc":"2.0"}\n'
     tap.write(os.path.join(place, "text"), text)
     record = client.exec("/bin/cat", "/workspace/text")
     tap.equal((record["stdout_encoding"], record["stdout"]), ("utf-8", text.decode()), "text")
@@ -409,7 +458,15 @@ def row_75_record():
     """The same in the file of --result, and on stdout with --json."""
     place = workspace()
     tap.write(os.path.join(place, "nasty"), NASTY)
-    argv = [tap.program("agentcrate-run"), "--json", "-w", place, "--", "/bin/cat", "/workspace/nasty"]
+    argv = [
+        tap.program("agentcrate-run"),
+        "--json",
+        "-w",
+        place,
+        "--",
+        "/bin/cat",
+        "/workspace/nasty",
+    ]
     ran = tap.run(argv)
     lines = ran.out.splitlines()
     tap.equal(len(lines), 1, "lines")
@@ -432,10 +489,16 @@ def row_83():
     if "ASan runtime" in ran.errors:
         raise tap.Skip("the programs are built with a sanitizer that must be the first library")
     ran.expect(124)
-    tap.check(1900 <= ran.record["usage"]["wall_ms"] < 15000, f"wall_ms is {ran.record['usage']['wall_ms']}")
+    tap.check(
+        1900 <= ran.record["usage"]["wall_ms"] < 15000,
+        f"wall_ms is {ran.record['usage']['wall_ms']}",
+    )
     ran = tap.crate("/bin/sleep", "1", options=["-t", "20"], env=env, timeout=25)
     ran.expect(0)
-    tap.check(900 <= ran.record["usage"]["wall_ms"] < 10000, f"wall_ms is {ran.record['usage']['wall_ms']}")
+    tap.check(
+        900 <= ran.record["usage"]["wall_ms"] < 10000,
+        f"wall_ms is {ran.record['usage']['wall_ms']}",
+    )
 
 
 def row_83_broker():
@@ -445,10 +508,14 @@ def row_83_broker():
     with mcp.Broker(env=env) as broker, broker.client() as client:
         record = client.exec("/bin/sleep", "30", timeout_ms=2000)
         tap.equal((record["outcome"], record["limit"]["name"]), ("limit", "wall_time"), "end")
-        tap.check(1900 <= record["usage"]["wall_ms"] < 15000, f"wall_ms is {record['usage']['wall_ms']}")
+        tap.check(
+            1900 <= record["usage"]["wall_ms"] < 15000, f"wall_ms is {record['usage']['wall_ms']}"
+        )
         record = client.exec("/bin/sleep", "1", timeout_ms=20000)
         tap.equal(record["outcome"], "exited", "outcome")
-        tap.check(900 <= record["usage"]["wall_ms"] < 10000, f"wall_ms is {record['usage']['wall_ms']}")
+        tap.check(
+            900 <= record["usage"]["wall_ms"] < 10000, f"wall_ms is {record['usage']['wall_ms']}"
+        )
 
 
 # --- arguments and environment ---
@@ -475,7 +542,11 @@ def row_84(client):
     # What the kernel takes hangs on the stack's limit: a quarter of it.
     record = client.exec("/bin/true", *["x" * 100000] * 30)
     if record["outcome"] != "exited":
-        tap.equal((record["outcome"], record["error"]["errno"]), ("exec_failed", "E2BIG"), "3 MB of arguments")
+        tap.equal(
+            (record["outcome"], record["error"]["errno"]),
+            ("exec_failed", "E2BIG"),
+            "3 MB of arguments",
+        )
     tap.equal(client.exec("/bin/true")["exit_code"], 0, "exit code of the next")
 
 
@@ -487,7 +558,8 @@ def row_84_run():
 
 
 DECLARED = set(
-    "PATH LANG HOME USER LOGNAME SHELL TMPDIR XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME".split()
+    "PATH LANG HOME USER LOGNAME SHELL TMPDIR XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME "
+    "XDG_STATE_HOME".split()
 )
 POISON = {
     "SECRET": "canary-1",
@@ -525,7 +597,12 @@ def row_85_broker():
 
 def row_98():
     tap.need("systemctl")
-    for command in ("systemctl list-units", "systemctl --user list-units", "systemd-run true", "busctl list"):
+    for command in (
+        "systemctl list-units",
+        "systemctl --user list-units",
+        "systemd-run true",
+        "busctl list",
+    ):
         ran = tap.shell(command, options=["-t", "30"])
         tap.check(ran.rc not in (0, 124), f"{command} works: {ran}")
 
@@ -535,15 +612,21 @@ def by_broker():
     with mcp.Broker() as broker, broker.client(workspace=place) as client:
         client.place = place
         tap.case("row 4 no descriptor can be the folder of a job", row_4, client)
-        tap.case("row 74 an output flood is bounded in the broker, and named", row_74, broker, client)
+        tap.case(
+            "row 74 an output flood is bounded in the broker, and named", row_74, broker, client
+        )
         tap.case("row 75 any bytes in the output make a valid reply", row_75, client)
         tap.case("row 75 a line of 32 MiB makes a valid reply", row_75_line, client)
         tap.case("row 84 odd arguments are refused with the reason", row_84, client)
-        tap.case("row 60 the broker is out of a job's reach", lambda: broker_unreached(broker, client))
+        tap.case(
+            "row 60 the broker is out of a job's reach", lambda: broker_unreached(broker, client)
+        )
 
 
 def broker_unreached(broker, client):
-    record = client.exec(PROBE, f"kill={broker.pid},0" if broker.pid > 1000 else "kill=999999,0", "kill-all")
+    record = client.exec(
+        PROBE, f"kill={broker.pid},0" if broker.pid > 1000 else "kill=999999,0", "kill-all"
+    )
     tap.equal(re.findall(r"\t(\S+)", record["stdout"]), ["ESRCH", "ESRCH"], "answers")
     tap.equal(broker.process.poll(), None, "end of the broker")
 

@@ -32,13 +32,20 @@ def picture(*places):
     for place in places:
         for name in sorted(os.listdir(place)):
             info = os.lstat(os.path.join(place, name))
-            seen[os.path.join(place, name)] = (info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns)
+            seen[os.path.join(place, name)] = (
+                info.st_mode,
+                info.st_ino,
+                info.st_size,
+                info.st_mtime_ns,
+            )
     return seen
 
 
 def run_root(root, *questions, options=(), **template):
     env = tap.template_env(hostile={"root": root, **template})
-    return tap.crate("/crate-probe", *questions, options=["--template", "hostile", "-t", "20", *options], env=env)
+    return tap.crate(
+        "/crate-probe", *questions, options=["--template", "hostile", "-t", "20", *options], env=env
+    )
 
 
 def answers(ran):
@@ -49,7 +56,10 @@ def sound():
     """A root without traps works: else the refusals below would prove nothing."""
     ran = run_root(root_folder(), "splice", "filesystem=/proc", "stat=/dev/null")
     ran.expect(0)
-    tap.equal(answers(ran), {"splice": "OK", "filesystem=/proc": PROC_MAGIC, "stat=/dev/null": "char 1:3 666"})
+    tap.equal(
+        answers(ran),
+        {"splice": "OK", "filesystem=/proc": PROC_MAGIC, "stat=/dev/null": "char 1:3 666"},
+    )
 
 
 def trap(name, target, options=()):
@@ -106,14 +116,23 @@ def console():
 
 
 def false_proc():
-    """Something at /proc that pretends: what a crate has there is the kernel's, and its writes went there."""
+    """Something at /proc that pretends: what a crate has there is the kernel's, and its writes went
+    there."""
     root = root_folder()
     victim = tap.write(os.path.join(tap.folder("victim"), "file"), "untouched\n")
     for name in ("self/attr", "1", "sys/kernel"):
         os.makedirs(os.path.join(root, "proc", name))
-    for name in ("self/attr/current", "self/uid_map", "self/setgroups", "1/uid_map", "sys/kernel/hostname"):
+    for name in (
+        "self/attr/current",
+        "self/uid_map",
+        "self/setgroups",
+        "1/uid_map",
+        "sys/kernel/hostname",
+    ):
         os.symlink(victim, os.path.join(root, "proc", name))
-    ran = run_root(root, "filesystem=/proc", "filesystem=/proc/self/attr", "status=Uid", "status=Seccomp")
+    ran = run_root(
+        root, "filesystem=/proc", "filesystem=/proc/self/attr", "status=Uid", "status=Seccomp"
+    )
     if ran.rc != 125:
         ran.expect(0)
         tap.equal(
@@ -160,7 +179,9 @@ def bind_target_out(target):
     os.symlink(target.replace("VICTIM", victim), os.path.join(root, "etc/link"))
     given = tap.folder("given")
     tap.write(os.path.join(given, "file"), "12345")
-    ran = run_root(root, "read=/etc/link/x/file", ro=[{"from": given, "to": "/etc/link/x"}], etc="root")
+    ran = run_root(
+        root, "read=/etc/link/x/file", ro=[{"from": given, "to": "/etc/link/x"}], etc="root"
+    )
     tap.check(ran.rc in (0, 125), str(ran))
     tap.equal(os.listdir(victim), [], "made at the link's target")
     tap.check(not os.path.lexists("/etc/link"), "/etc/link was made")
@@ -174,8 +195,8 @@ def swapped(place):
 
 
 def swap_broker():
-    """A client's paths are below its root without any link. agentcrate-run is another matter: it follows
-    the links of the path that its caller names, as every command does."""
+    """A client's paths are below its root without any link. agentcrate-run is another matter: it
+    follows the links of the path that its caller names, as every command does."""
     workspace = tap.folder("workspace")
     os.mkdir(os.path.join(workspace, "sub"))
     below = {"path": os.path.join(workspace, "sub"), "mode": "rw"}
@@ -184,11 +205,20 @@ def swap_broker():
         first = client.exec("/bin/sh", "-c", "echo 1 > file", workspace=below)
         tap.equal(first["exit_code"], 0, "exit code of the job before")
         tap.equal(client.exec("/bin/sh", "-c", text)["exit_code"], 0, "exit code of the swap")
-        result = client.call("sandbox_exec", {"command": "cat file; echo 2 > file", "workspace": below})
+        result = client.call(
+            "sandbox_exec", {"command": "cat file; echo 2 > file", "workspace": below}
+        )
         tap.check(result.get("isError") is True, f"not refused: {result}")
-        tap.check((result.get("structuredContent") or {}).get("exit_code") is None, f"it ran: {result}")
-        outside = client.call("sandbox_exec", {"command": "true", "workspace": {"path": victim, "mode": "ro"}})
-        tap.check(outside.get("isError") is True and "structuredContent" not in outside, f"not refused: {outside}")
+        tap.check(
+            (result.get("structuredContent") or {}).get("exit_code") is None, f"it ran: {result}"
+        )
+        outside = client.call(
+            "sandbox_exec", {"command": "true", "workspace": {"path": victim, "mode": "ro"}}
+        )
+        tap.check(
+            outside.get("isError") is True and "structuredContent" not in outside,
+            f"not refused: {outside}",
+        )
     with open(os.path.join(victim, "file"), encoding="utf-8") as file:
         tap.equal(file.read(), "untouched\n", "the file in the link's target")
 
@@ -196,12 +226,23 @@ def swap_broker():
 def main():
     tap.case("a root without traps works", sound)
     for row, name, target in TRAPS:
-        tap.case(f"row {row} root with {name} -> {target.lower()} is refused, the host untouched", trap, name, target)
+        tap.case(
+            f"row {row} root with {name} -> {target.lower()} is refused, the host untouched",
+            trap,
+            name,
+            target,
+        )
     tap.case("row 6 root with links at terminals does not lead there", console)
     tap.case("row 7 root with a false /proc does not take writes", false_proc)
     tap.case("row 10 root with compatibility links takes binds below them", compat_link)
-    tap.case("row 10 a bind below a link out of the root makes nothing there", bind_target_out, "VICTIM")
-    tap.case("row 10 a bind below a link upwards makes nothing there", bind_target_out, "../../../../../etc")
+    tap.case(
+        "row 10 a bind below a link out of the root makes nothing there", bind_target_out, "VICTIM"
+    )
+    tap.case(
+        "row 10 a bind below a link upwards makes nothing there",
+        bind_target_out,
+        "../../../../../etc",
+    )
     tap.case("row 11 a workspace folder swapped for a link is refused (broker)", swap_broker)
 
 

@@ -50,9 +50,13 @@ ROWS = [
     (1, ["write=/proc/sys/kernel/hostname,x", "write=/proc/sys/vm/drop_caches,0"], SHUT),
     (1, ["write=/proc/sys/kernel/randomize_va_space,2"], SHUT),
     (2, ["segv"], "killed SIGSEGV"),
-    # 1 instead of 0: a core_pattern that is a pipe is fed whatever the limit is, except at 1. A caller
-    # who may have no more than 0 cannot give more.
-    (2, [f"rlimit={resource.RLIMIT_CORE}"], "1 1" if resource.getrlimit(resource.RLIMIT_CORE)[1] else "0 0"),
+    # 1 instead of 0: a core_pattern that is a pipe is fed whatever the limit is, except at 1.
+    # A caller who may have no more than 0 cannot give more.
+    (
+        2,
+        [f"rlimit={resource.RLIMIT_CORE}"],
+        "1 1" if resource.getrlimit(resource.RLIMIT_CORE)[1] else "0 0",
+    ),
     (3, ["open=/proc/self/exe,w"], "EACCES|ETXTBSY"),
     (3, ["open=/proc/1/exe,r", "open=/proc/1/exe,w"], ABSENT),
     (4, ["fds"], "0 1 2"),
@@ -71,7 +75,11 @@ ROWS = [
     (19, ["mount-type=overlay,/tmp", "mount-type=tmpfs,/tmp", "mount-type=proc,/tmp"], "EPERM"),
     (20, ["status=NoNewPrivs"], "1"),
     (20, ["mounts-without=nosuid"], "none"),
-    (21, [f"status=Cap{which}" for which in ("Inh", "Prm", "Eff", "Bnd", "Amb")], "0000000000000000"),
+    (
+        21,
+        [f"status=Cap{which}" for which in ("Inh", "Prm", "Eff", "Bnd", "Amb")],
+        "0000000000000000",
+    ),
     (22, ["call=io_uring_setup", "call=io_uring_enter", "call=io_uring_register"], "ENOSYS"),
     (23, ["call=userfaultfd", "call=userfaultfd_user"], "ENOSYS"),
     (23, ["open=/dev/userfaultfd,r"], "ENOENT"),
@@ -87,13 +95,22 @@ ROWS = [
     (32, [f"socket=17,{RAW},0", f"socket=17,{DGRAM},0", "socket=17,10,0"], NO_FAMILY),
     (33, [f"socket=40,{STREAM},0", f"socket=40,{DGRAM},0", "socket=0x100000028,1,0"], NO_FAMILY),
     (33, ["open=/dev/vsock,r"], "ENOENT"),
-    # AF_XDP, AF_KCM, AF_KEY, AF_TIPC, AF_RXRPC, AF_RDS, AF_SMC, AF_CAN, AF_BLUETOOTH, AF_NFC, AF_QIPCRTR
+    # AF_XDP, AF_KCM, AF_KEY, AF_TIPC, AF_RXRPC, AF_RDS, AF_SMC, AF_CAN, AF_BLUETOOTH, AF_NFC,
+    # AF_QIPCRTR
     (34, [f"socket={n},{RAW},0" for n in (44, 41, 15, 30, 33, 21, 43, 29, 31, 39, 42)], NO_FAMILY),
     (34, [f"socket={n},{SEQPACKET},0" for n in (30, 21, 31, 41)], NO_FAMILY),
     (34, [f"socketpair={n},{SEQPACKET}" for n in (30, 31)], NO_FAMILY),
     # Families of today and tomorrow that nobody has on a list.
-    (34, [f"socket={n},{DGRAM},0" for n in (0, 3, 5, 9, 19, 20, 22, 24, 28, 35, 36, 45, 46, 60)], NO_FAMILY),
-    (36, [f"socket={INET},{RAW},1", f"socket={INET6},{RAW},58", f"socket={INET},{RAW},255"], NO_PROTOCOL),
+    (
+        34,
+        [f"socket={n},{DGRAM},0" for n in (0, 3, 5, 9, 19, 20, 22, 24, 28, 35, 36, 45, 46, 60)],
+        NO_FAMILY,
+    ),
+    (
+        36,
+        [f"socket={INET},{RAW},1", f"socket={INET6},{RAW},58", f"socket={INET},{RAW},255"],
+        NO_PROTOCOL,
+    ),
     # MPTCP, UDPLITE, SCTP, ping
     (36, [f"socket={INET},{STREAM},262", f"socket={INET},{DGRAM},136"], NO_PROTOCOL),
     (36, [f"socket={INET},{SEQPACKET},132", f"socket={INET},{DGRAM},1"], NO_PROTOCOL),
@@ -107,11 +124,23 @@ ROWS = [
     (36, ["interfaces"], "lo"),
     (36, ["lo-down"], "up EPERM"),
     # 1.1.1.1, 10.0.0.1, the metadata service
-    (36, ["connect-inet=0x01010101,80", "connect-inet=0x0a000001,80", "connect-inet=0xa9fea9fe,80"], "ENETUNREACH"),
+    (
+        36,
+        ["connect-inet=0x01010101,80", "connect-inet=0x0a000001,80", "connect-inet=0xa9fea9fe,80"],
+        "ENETUNREACH",
+    ),
     (43, ["list=/sys"], EMPTY),
-    (43, ["write=/sys/kernel/uevent_helper,x", "list=/sys/kernel/debug", "list=/sys/firmware"], ABSENT),
+    (
+        43,
+        ["write=/sys/kernel/uevent_helper,x", "list=/sys/kernel/debug", "list=/sys/firmware"],
+        ABSENT,
+    ),
     (44, ["mount-type=cgroup,/tmp", "mount-type=cgroup2,/tmp"], "EPERM"),
-    (45, ["write=/sys/fs/cgroup/cgroup.procs,0", "write=/sys/fs/cgroup/unified/cgroup.procs,0"], "ENOENT"),
+    (
+        45,
+        ["write=/sys/fs/cgroup/cgroup.procs,0", "write=/sys/fs/cgroup/unified/cgroup.procs,0"],
+        "ENOENT",
+    ),
     (47, ["pids"], "none"),
     (47, ["exists=/proc/1/root", "list=/proc/1/fd", "exists=/proc/1/cwd"], ABSENT),
     (48, ["open=/proc/1/environ,r", "open=/proc/1/mem,r", "open=/proc/1/mem,rw"], ABSENT),
@@ -126,14 +155,20 @@ ROWS = [
         [
             f"open=/dev/{name},r"
             for name in (
-                "mem kmem kmsg port kvm fuse net/tun loop0 loop-control vda sda zram0 tty0 tty1 console "
-                "ttyS0 hwrng rtc0 vhost-net vhost-vsock mapper/control btrfs-control autofs cuse uinput "
+                "mem kmem kmsg port kvm fuse net/tun loop0 loop-control vda sda zram0 tty0 tty1 "
+                "console "
+                "ttyS0 hwrng rtc0 vhost-net vhost-vsock mapper/control btrfs-control autofs cuse "
+                "uinput "
                 "input/event0 dri/card0 snd/seq watchdog nvram cpu/0/msr"
             ).split()
         ],
         "ENOENT",
     ),
-    (52, ["list=/dev"], "fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero"),
+    (
+        52,
+        ["list=/dev"],
+        "fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero",
+    ),
     (52, ["stat=/dev/null"], "char 1:3 666"),
     (52, ["stat=/dev/zero"], "char 1:5 666"),
     (52, ["stat=/dev/full"], "char 1:7 666"),
@@ -151,7 +186,11 @@ ROWS = [
     (56, ["call=kexec_load", "call=kexec_file_load", "call=swapon", "call=swapoff"], "EPERM"),
     (56, ["call=acct", "call=quotactl", "call=quotactl_fd"], "EPERM"),
     (56, ["call=init_module", "call=finit_module", "call=delete_module"], "EPERM"),
-    (56, ["call=lookup_dcookie", "call=nfsservctl", "call=sysfs", "call=uselib", "call=ustat"], "EPERM"),
+    (
+        56,
+        ["call=lookup_dcookie", "call=nfsservctl", "call=sysfs", "call=uselib", "call=ustat"],
+        "EPERM",
+    ),
     (56, ["call=fanotify_init", "call=fanotify_mark", "call=memfd_secret"], "ENOSYS"),
     (57, ["call=mbind", "call=move_pages", "call=migrate_pages"], "EPERM"),
     (57, ["call=get_mempolicy", "call=set_mempolicy", "call=set_mempolicy_home_node"], "EPERM"),
@@ -164,8 +203,16 @@ ROWS = [
     (98, ["connect-path=/run/dbus/system_bus_socket", "connect-path=/run/systemd/private"], ABSENT),
     (98, ["connect-path=/run/user/1000/bus", "connect-path=/run/user/0/bus"], ABSENT),
     (99, ["exists=/dev/log", "connect-path=/run/systemd/journal/socket"], "ENOENT"),
-    (99, ["connect-path=/run/systemd/journal/dev-log", "connect-path=/run/systemd/journal/stdout"], "ENOENT"),
-    (102, [f"setid={how}" for how in ("chmod_u", "chmod_g", "chmod_high", "fchmod", "fchmodat")], "EPERM"),
+    (
+        99,
+        ["connect-path=/run/systemd/journal/dev-log", "connect-path=/run/systemd/journal/stdout"],
+        "ENOENT",
+    ),
+    (
+        102,
+        [f"setid={how}" for how in ("chmod_u", "chmod_g", "chmod_high", "fchmod", "fchmodat")],
+        "EPERM",
+    ),
     (102, [f"setid={how}" for how in ("open", "openat", "tmpfile", "creat")], "EPERM"),
     (102, [f"setid={how}" for how in ("mkdir", "mkdirat", "mknod", "mknodat")], "EPERM"),
     (102, ["setid=fchmodat2", "setid=openat2"], "ENOSYS"),
@@ -174,7 +221,8 @@ ROWS = [
         [
             f"act-on={how},{pid}"
             for how in (
-                "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr setpriority "
+                "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr "
+                "setpriority "
                 "ioprio_set"
             ).split()
             for pid in ("1", "0x100000001")
@@ -236,7 +284,9 @@ def check_set_id(place, where):
     """Row 102 from outside: the probe came to make its files, and none bears a bit."""
     made = [name for name in os.listdir(place) if name.startswith("setid-")]
     bad = [
-        name for name in made if os.lstat(os.path.join(place, name)).st_mode & (stat.S_ISUID | stat.S_ISGID)
+        name
+        for name in made
+        if os.lstat(os.path.join(place, name)).st_mode & (stat.S_ISUID | stat.S_ISGID)
     ]
 
     def test():
@@ -280,7 +330,9 @@ def row_1(profile):
 def by_run(profile, outside):
     place = workspace()
     ran = tap.crate(
-        "/workspace/crate-probe", *questions(), options=["-w", place, "--profile", profile, "-t", "60"]
+        "/workspace/crate-probe",
+        *questions(),
+        options=["-w", place, "--profile", profile, "-t", "60"],
     )
     where = f"agentcrate-run, {profile}"
     report(parse(ran.text), where, outside)
@@ -313,8 +365,16 @@ def by_broker(outside):
 def outside_answers():
     """The same questions in namespaces without our filter and mounts: the baseline."""
     place = workspace()
-    asked = [question for question in questions() if not question.startswith(("nice-init", "write="))]
-    argv = ["/usr/bin/unshare", "-Urmpf", "--kill-child", os.path.join(place, "crate-probe"), *asked]
+    asked = [
+        question for question in questions() if not question.startswith(("nice-init", "write="))
+    ]
+    argv = [
+        "/usr/bin/unshare",
+        "-Urmpf",
+        "--kill-child",
+        os.path.join(place, "crate-probe"),
+        *asked,
+    ]
     if tap.WHO == "root":
         argv = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv]
         os.chmod(place, 0o777)
@@ -330,20 +390,29 @@ def baseline(outside):
             question
             for _row, asked, expected in ROWS
             for question in asked
-            if question.startswith(("call=", "clone", "unshare=", "socket", "ioctl=", "setid=", "act-on="))
+            if question.startswith(
+                ("call=", "clone", "unshare=", "socket", "ioctl=", "setid=", "act-on=")
+            )
             and "OK" not in expected
             and fits(outside.get(question), expected)
         ]
         share = len(refused) / len(questions())
         tap.diag("refused outside as well: " + " ".join(refused))
-        tap.check(share < 0.35, f"{len(refused)} of {len(questions())} questions are refused outside as well")
+        tap.check(
+            share < 0.35,
+            f"{len(refused)} of {len(questions())} questions are refused outside as well",
+        )
 
     tap.case("the questions are answered otherwise outside of a crate", test)
 
 
 def main():
-    tap.case("row 1 core_pattern cannot be written, the host's is unchanged (default)", row_1, "default")
-    tap.case("row 1 core_pattern cannot be written, the host's is unchanged (strict)", row_1, "strict")
+    tap.case(
+        "row 1 core_pattern cannot be written, the host's is unchanged (default)", row_1, "default"
+    )
+    tap.case(
+        "row 1 core_pattern cannot be written, the host's is unchanged (strict)", row_1, "strict"
+    )
     outside = outside_answers()
     baseline(outside)
     by_run("default", outside)

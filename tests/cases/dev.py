@@ -35,7 +35,10 @@ def usable(way):
 
 def pseudo_terminal(way):
     """A job makes terminals of its own."""
-    text = "import os, pty; m, s = pty.openpty(); os.write(s, b'x'); print(os.read(m, 9), os.ttyname(s), os.isatty(s))"
+    text = (
+        "import os, pty; m, s = pty.openpty(); os.write(s, b'x'); print(os.read(m, 9), "
+        "os.ttyname(s), os.isatty(s))"
+    )
     way.run("/usr/bin/python3", "-c", text).expect(0, out="b'x' /dev/pts/0 True\n", err="")
 
 
@@ -66,7 +69,8 @@ SEMAPHORES = (
     "import multiprocessing as m; from multiprocessing import shared_memory as s\n"
     "if __name__ == '__main__':\n"
     "    p = m.Pool(2); print(p.map(abs, [-1, -2])); m.Semaphore(); p.terminate()\n"
-    "    b = s.SharedMemory(create=True, size=1 << 20); b.buf[0] = 7; print(b.buf[0]); b.close(); b.unlink()\n"
+    "    b = s.SharedMemory(create=True, size=1 << 20); b.buf[0] = 7; print(b.buf[0]); b.close(); "
+    "b.unlink()\n"
 )
 
 
@@ -75,21 +79,41 @@ def semaphores(way):
 
 
 def shared_memory(way):
-    way.run(command="stat -f -c %T /dev/shm; stat -c '%a %F' /dev/shm; df -k /dev/shm | tail -1 | wc -l").expect(
-        0, out="tmpfs\n1777 directory\n1\n"
-    )
+    way.run(
+        command="stat -f -c %T /dev/shm; stat -c '%a %F' /dev/shm; df -k /dev/shm | tail -1 | wc -l"
+    ).expect(0, out="tmpfs\n1777 directory\n1\n")
 
 
 def masked_proc():
-    """As under an outer container: /proc is covered in part, so that the kernel allows no new one."""
+    """As under an outer container: /proc is covered in part, and the kernel allows no new one."""
     script = (
-        "mount -t proc proc /proc && mount -t tmpfs -o ro tmpfs /proc/acpi 2>/dev/null || mount -t tmpfs -o ro tmpfs /proc/sys; "
+        "mount -t proc proc /proc && mount -t tmpfs -o ro tmpfs /proc/acpi 2>/dev/null || mount -t "
+        "tmpfs -o ro tmpfs /proc/sys; "
         'exec "$@"'
     )
     user = ["--map-user=1000", "--map-group=1000"]
-    argv = ["/usr/bin/unshare", "-Urmpf", "--kill-child", "--propagation", "private", "/bin/sh", "-c", script, "sh"]
+    argv = [
+        "/usr/bin/unshare",
+        "-Urmpf",
+        "--kill-child",
+        "--propagation",
+        "private",
+        "/bin/sh",
+        "-c",
+        script,
+        "sh",
+    ]
     # Once more a namespace, with an ordinary uid: what was mounted above is locked there.
-    argv += ["/usr/bin/unshare", "-Um", *user, tap.program("agentcrate-run"), "--", "/bin/sh", "-c", "echo ran; ls /proc"]
+    argv += [
+        "/usr/bin/unshare",
+        "-Um",
+        *user,
+        tap.program("agentcrate-run"),
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo ran; ls /proc",
+    ]
     ran = tap.run(argv, timeout=30)
     if ran.rc == 1 and "unshare:" in ran.errors:
         raise tap.Skip("host lets no user namespace be nested")
@@ -103,14 +127,19 @@ def process_tools(way):
     for tool in ("ps", "top", "pgrep"):
         tap.need(tool)
     job = way.run(
-        command="sleep 50 & ps aux; ps -ef | wc -l; TERM=dumb top -bn1 >/dev/null && echo top; pgrep -c sleep; "
-        "cat /proc/self/status /proc/meminfo /proc/loadavg /proc/uptime /proc/stat /proc/cpuinfo >/dev/null && echo read"
+        command="sleep 50 & ps aux; ps -ef | wc -l; TERM=dumb top -bn1 >/dev/null && echo top; "
+        "pgrep -c sleep; "
+        "cat /proc/self/status /proc/meminfo /proc/loadavg /proc/uptime /proc/stat /proc/cpuinfo "
+        ">/dev/null && echo read"
     )
     job.expect(0, err="")
     lines = job.text.splitlines()
     shown = [line for line in lines if line.startswith("agent")]
     tap.check(2 <= len(shown) <= 4, f"ps shows {shown}")
-    tap.check(all(line.split()[0] in ("USER", "agent") for line in lines if len(line.split()) > 8), f"others are shown: {lines}")
+    tap.check(
+        all(line.split()[0] in ("USER", "agent") for line in lines if len(line.split()) > 8),
+        f"others are shown: {lines}",
+    )
     tap.equal(lines[-3:], ["top", "1", "read"], "the other tools")
 
 

@@ -24,7 +24,10 @@ def refused(way, word, **arguments):
     """A tool error without a record, whose text has the word: nothing was started."""
     result = way.client().call("sandbox_exec", arguments)
     text = " ".join(part.get("text", "") for part in result["content"])
-    tap.check(result.get("isError") is True and "structuredContent" not in result, f"not refused: {result}"[:2000])
+    tap.check(
+        result.get("isError") is True and "structuredContent" not in result,
+        f"not refused: {result}"[:2000],
+    )
     tap.contains(text, word, "text")
 
 
@@ -44,7 +47,9 @@ def long_variable(way):
     refused(way, "131071", argv=["/bin/true"], env={"LONG": "x" * 200000})
     refused(way, "LONG", argv=["/bin/true"], env={"LONG": "x" * 200000})
     longest = "x" * (LONGEST - len("LONG="))
-    way.run("/bin/sh", "-c", "echo ${#LONG}", env={"LONG": longest}).expect(0, out=f"{len(longest)}\n")
+    way.run("/bin/sh", "-c", "echo ${#LONG}", env={"LONG": longest}).expect(
+        0, out=f"{len(longest)}\n"
+    )
 
 
 def large_environment():
@@ -56,14 +61,20 @@ def large_environment():
     ended = subprocess.run(
         [tap.program("agentcrate-run"), "--", "/usr/bin/env"],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, hard)),
-        env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
+        env=env,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     tap.equal(ended.returncode, 0, f"exit status, {ended.stderr[:500]!r}")
     tap.lacks(ended.stdout, b"VARIABLE_", "environment")
 
 
 def many_variables():
-    """As many names as a template may let through; more, or 6 MB of values, are refused with the size."""
+    """As many names as a template may let through; more, or 6 MB of values, are refused with the
+    size."""
     names = [f"PASSED_{n}" for n in range(300)]
     base = {"root": "host", "ro": ["/usr"]}
     env = tap.template_env(
@@ -78,13 +89,17 @@ def many_variables():
     tap.check(ran.rc == 125 and "300" in ran.errors and "256" in ran.errors, str(ran))
     ran = tap.crate("/usr/bin/env", options=["--template", "large"], env=env)
     tap.check(ran.rc in (125, 126), f"exit status: {ran}")
-    tap.check(any(word in ran.errors for word in ("E2BIG", "bytes", "MiB")), f"the size is not named: {ran.errors}")
+    tap.check(
+        any(word in ran.errors for word in ("E2BIG", "bytes", "MiB")),
+        f"the size is not named: {ran.errors}",
+    )
 
 
 def home(way):
     job = way.run(
         command="set -e; touch ~/x; cd ~; pwd; stat -c '%U %a' ~; test -w ~/x; "
-        "for d in $XDG_CACHE_HOME $XDG_CONFIG_HOME $XDG_DATA_HOME $XDG_STATE_HOME $TMPDIR; do touch $d/x; done"
+        "for d in $XDG_CACHE_HOME $XDG_CONFIG_HOME $XDG_DATA_HOME $XDG_STATE_HOME $TMPDIR; do "
+        "touch $d/x; done"
     )
     job.expect(0, out="/home/agent\nagent 700\n", err="")
 
@@ -92,10 +107,16 @@ def home(way):
 def caches(way):
     script = []
     if tap.host_has("npm"):
-        script.append('c=$(npm config get cache); mkdir -p "$c"; touch "$c/x"; case $c in /home/agent/*) ;; *) exit 5;; esac')
+        script.append(
+            'c=$(npm config get cache); mkdir -p "$c"; touch "$c/x"; case $c in /home/agent/*) ;; '
+            "*) exit 5;; esac"
+        )
         script.append("npm install left-pad --offline 2>&1 | grep -q EACCES && exit 6")
     if tap.host_has("python3"):
-        script.append("python3 -m pip --version >/dev/null 2>&1 && { d=$(python3 -m pip cache dir); mkdir -p \"$d\"; touch \"$d/x\"; }")
+        script.append(
+            "python3 -m pip --version >/dev/null 2>&1 && { d=$(python3 -m pip cache dir); mkdir -p "
+            '"$d"; touch "$d/x"; }'
+        )
     if not script:
         raise tap.Skip("host has neither npm nor python3")
     way.run(command="; ".join(script) + "; true", seconds=60).expect(0)
@@ -103,7 +124,9 @@ def caches(way):
 
 def venv(way):
     tap.need("python3")
-    job = way.run(command="python3 -m venv --without-pip ~/v && ~/v/bin/python -c 'print(1)'", seconds=60)
+    job = way.run(
+        command="python3 -m venv --without-pip ~/v && ~/v/bin/python -c 'print(1)'", seconds=60
+    )
     job.expect(0, out="1\n")
 
 
@@ -120,14 +143,18 @@ def locale_perl(way):
 
 
 def locale_override(way):
-    way.run(command="echo $LANG; locale charmap", env={"LANG": "C", "LC_ALL": "C"}).expect(0, out="C\nANSI_X3.4-1968\n")
+    way.run(command="echo $LANG; locale charmap", env={"LANG": "C", "LC_ALL": "C"}).expect(
+        0, out="C\nANSI_X3.4-1968\n"
+    )
 
 
 def time_zone(way):
     if not os.path.exists("/usr/share/zoneinfo/Asia/Tokyo"):
         raise tap.Skip("host has no zone data")
     way.run("/bin/date", "+%z", env={"TZ": "Asia/Tokyo"}).expect(0, out="+0900\n")
-    job = way.run(command="date +%z; test ! -L /etc/localtime -o -e /etc/localtime || echo dangling")
+    job = way.run(
+        command="date +%z; test ! -L /etc/localtime -o -e /etc/localtime || echo dangling"
+    )
     tap.equal(job.text, tap.run(["/bin/date", "+%z"]).text, "offset")
 
 
@@ -170,9 +197,16 @@ def odd_names(way):
         refused(way, "env", argv=["/bin/true"], env={name: "x"})
     # A member's name with NUL makes the whole message no JSON that we take; the connection lives.
     client = way.client()
-    client.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["true"], "env": {"A\0B": "x"}}})
+    client.start(
+        "tools/call",
+        {"name": "sandbox_exec", "arguments": {"argv": ["true"], "env": {"A\0B": "x"}}},
+    )
     answer = client.receive(20)
-    tap.equal((answer["id"], answer["error"]["code"]), (None, -32700), f"answer to a name with NUL: {answer}")
+    tap.equal(
+        (answer["id"], answer["error"]["code"]),
+        (None, -32700),
+        f"answer to a name with NUL: {answer}",
+    )
     tap.contains(answer["error"]["message"], "U+0000", "message")
     refused(way, "env", argv=["/bin/true"], env={"A": "x\0y"})
 

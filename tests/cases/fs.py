@@ -23,7 +23,9 @@ PROTECTED = [".gitconfig", ".mcp.json", ".git/hooks"]
 
 
 def plan(*options, env=None):
-    ran = tap.run([tap.program("agentcrate-run"), *options, "--print-plan", "--", "/bin/true"], env=env)
+    ran = tap.run(
+        [tap.program("agentcrate-run"), *options, "--print-plan", "--", "/bin/true"], env=env
+    )
     return ran.expect(0).text
 
 
@@ -47,7 +49,17 @@ def nothing_appears():
 def nothing_appears_after_kill():
     env, place = protecting_env(), tap.folder("workspace")
     before = jobs.files_of(place)
-    argv = [tap.program("agentcrate-run"), "--template", "careful", "-w", place, "--", "/bin/sh", "-c", "echo up; sleep 60"]
+    argv = [
+        tap.program("agentcrate-run"),
+        "--template",
+        "careful",
+        "-w",
+        place,
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo up; sleep 60",
+    ]
     job = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=env, cwd="/")
     tap.equal(job.stdout.readline(), b"up\n", "output")
     job.send_signal(signal.SIGKILL)
@@ -63,8 +75,10 @@ def protected_is_hidden():
         tap.write(os.path.join(place, name), "secret\n", 0o755)
     before = jobs.files_of(place)
     ran = tap.shell(
-        "cat .gitconfig .mcp.json .git/hooks/pre-commit; ls .git/hooks; echo x > .gitconfig; echo x > .mcp.json; "
-        "echo x > .git/hooks/post-commit; rm -rf .gitconfig .mcp.json .git/hooks; mv .mcp.json other; echo end",
+        "cat .gitconfig .mcp.json .git/hooks/pre-commit; ls .git/hooks; echo x > .gitconfig; echo "
+        "x > .mcp.json; "
+        "echo x > .git/hooks/post-commit; rm -rf .gitconfig .mcp.json .git/hooks; mv .mcp.json "
+        "other; echo end",
         options=["--template", "careful", "-w", place],
         env=env,
     )
@@ -80,7 +94,9 @@ def missing_paths():
         "hide": ["/no/such", "/usr/no/such", "/home/agent/.aws", f"{missing}/hide"],
     }
     env = tap.template_env(sparse=policy)
-    ran = tap.shell(f"ls -d /also {missing}/ro 2>/dev/null; echo end", options=["--template", "sparse"], env=env)
+    ran = tap.shell(
+        f"ls -d /also {missing}/ro 2>/dev/null; echo end", options=["--template", "sparse"], env=env
+    )
     ran.expect(0, out="end\n", err="")
     tap.equal(os.listdir(missing), [], "made on the host")
     text = plan("--template", "sparse", env=env)
@@ -104,7 +120,18 @@ def path_appears_later():
 
 def link_root():
     root = tap.folder("root")
-    for name in ("dev", "etc", "home", "proc", "run", "tmp", "usr", "var/tmp", "workspace", "mnt/target"):
+    for name in (
+        "dev",
+        "etc",
+        "home",
+        "proc",
+        "run",
+        "tmp",
+        "usr",
+        "var/tmp",
+        "workspace",
+        "mnt/target",
+    ):
         os.makedirs(os.path.join(root, name))
     import shutil  # pylint: disable=import-outside-toplevel
 
@@ -119,14 +146,28 @@ def bind_at_link(target, works):
     tap.write(os.path.join(given, "file"), "12345")
     os.symlink(target, os.path.join(root, "mnt/link"))
     before = os.listdir("/etc"), jobs.files_of(root)
-    env = tap.template_env(linked={"root": root, "ro": [{"from": given, "to": "/mnt/link"}], "etc": "root"})
-    ran = tap.crate("/crate-probe", "read=/mnt/link/file", "read=/mnt/target/file", options=["--template", "linked"], env=env)
+    env = tap.template_env(
+        linked={"root": root, "ro": [{"from": given, "to": "/mnt/link"}], "etc": "root"}
+    )
+    ran = tap.crate(
+        "/crate-probe",
+        "read=/mnt/link/file",
+        "read=/mnt/target/file",
+        options=["--template", "linked"],
+        env=env,
+    )
     if works:
-        tap.equal(ran.text, "read=/mnt/link/file\t5 bytes\nread=/mnt/target/file\t5 bytes\n", f"answers: {ran}")
+        tap.equal(
+            ran.text,
+            "read=/mnt/link/file\t5 bytes\nread=/mnt/target/file\t5 bytes\n",
+            f"answers: {ran}",
+        )
     else:
         tap.equal(ran.rc, 125, f"exit status: {ran}")
         tap.contains(ran.errors, "/mnt/link", "stderr")
-    tap.equal((os.listdir("/etc"), jobs.files_of(root)), before, "host's /etc and the root's folder")
+    tap.equal(
+        (os.listdir("/etc"), jobs.files_of(root)), before, "host's /etc and the root's folder"
+    )
 
 
 ORDER = """
@@ -156,7 +197,12 @@ def check_order(ran, place):
 def order_of_template():
     """In whatever order keys and entries stand, parents and children come out the same."""
     place = order_folder()
-    keys = {"ro": ["/usr", place], "rw": [f"{place}/out"], "hide": [f"{place}/out/secret"], "tmpfs": [f"{place}/tmp"]}
+    keys = {
+        "ro": ["/usr", place],
+        "rw": [f"{place}/out"],
+        "hide": [f"{place}/out/secret"],
+        "tmpfs": [f"{place}/tmp"],
+    }
     digests = set()
     for order in itertools.permutations(keys):
         template = {"root": "host", **{key: keys[key] for key in order}}
@@ -174,7 +220,9 @@ def order_of_template():
 
 def order_of_options():
     place = order_folder()
-    env = tap.template_env(rest={**HOST, "hide": [f"{place}/out/secret"], "tmpfs": [f"{place}/tmp"]})
+    env = tap.template_env(
+        rest={**HOST, "hide": [f"{place}/out/secret"], "tmpfs": [f"{place}/tmp"]}
+    )
     given = [["--ro", place], ["--rw", f"{place}/out"], ["-w", tap.folder("workspace")]]
     digests = set()
     for order in itertools.permutations(given):
@@ -186,7 +234,8 @@ def order_of_options():
 
 def cgroup_absent(way):
     job = way.run(
-        command="ls /sys/fs/cgroup /sys; mkdir /sys/fs/cgroup/x; echo max > /sys/fs/cgroup/memory.max; "
+        command="ls /sys/fs/cgroup /sys; mkdir /sys/fs/cgroup/x; echo max > "
+        "/sys/fs/cgroup/memory.max; "
         "mkdir /tmp/c && mount -t cgroup2 none /tmp/c; grep -c cgroup /proc/self/mounts"
     )
     tap.equal((job.out, job.exit_code), (b"0\n", 1), f"output: {job}")
@@ -202,7 +251,12 @@ def main():
     tap.case("FS-03 bind at an absolute link", bind_at_link, "/mnt/target", True)
     tap.case("FS-03 bind at a dangling link", bind_at_link, "nowhere", False)
     tap.case("FS-03 bind at a dangling absolute link", bind_at_link, "/etc/no-such-name", False)
-    tap.case("FS-03 bind at a link out of the root", bind_at_link, "../../../../../../etc/no-such-name", False)
+    tap.case(
+        "FS-03 bind at a link out of the root",
+        bind_at_link,
+        "../../../../../../etc/no-such-name",
+        False,
+    )
     tap.case("FS-03 bind at a link loop", bind_at_link, "link", False)
     tap.case("FS-04 order in a template", order_of_template)
     tap.case("FS-04 order of options", order_of_options)

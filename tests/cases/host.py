@@ -3,8 +3,8 @@
 # test-as: root user
 """What the host allows: HOST-01 (its message) and HOST-08.
 
-Left to their issues: doctor and the AppArmor profile of HOST-01, HOST-02 (an older kernel), HOST-03 to
-07 (limits of memory and processes, units).
+Left to their issues: doctor and the AppArmor profile of HOST-01, HOST-02 (an older kernel), HOST-03
+to 07 (limits of memory and processes, units).
 """
 
 import ctypes
@@ -71,13 +71,21 @@ def refused_run(prepare):
     """One clear message, its own exit status, never a job without isolation."""
     ended = subprocess.run(
         [tap.program("agentcrate-run"), "--", "/bin/sh", "-c", "echo ran"],
-        preexec_fn=prepare, env=tap.clean_env(), cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=30, check=False,
+        preexec_fn=prepare,
+        env=tap.clean_env(),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        check=False,
     )
     text = ended.stderr.decode()
     tap.equal((ended.returncode, ended.stdout), (125, b""), f"end: {text}")
     tap.contains(text, "user namespace", "stderr")
-    tap.check(re.search(r"sysctl|max_user_namespaces|AppArmor|apparmor|userns", text), f"no remedy is named: {text}")
+    tap.check(
+        re.search(r"sysctl|max_user_namespaces|AppArmor|apparmor|userns", text),
+        f"no remedy is named: {text}",
+    )
     tap.check(len(text.splitlines()) <= 3, f"not one message: {text}")
 
 
@@ -86,11 +94,18 @@ def refused_call():
     path = os.path.join(tap.folder("broker"), "agentcrate.sock")
     with open(path + ".log", "wb") as log:
         process = subprocess.Popen(
-            [tap.libexec("agentcrated"), "--listen", path], preexec_fn=without_user_namespaces, stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log, env=tap.clean_env(), cwd="/",
+            [tap.libexec("agentcrated"), "--listen", path],
+            preexec_fn=without_user_namespaces,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=tap.clean_env(),
+            cwd="/",
         )
     try:
-        tap.check(tap.wait_until(lambda: os.path.exists(path) or process.poll() is not None), "no socket")
+        tap.check(
+            tap.wait_until(lambda: os.path.exists(path) or process.poll() is not None), "no socket"
+        )
         with open(path + ".log", encoding="utf-8") as log:
             tap.equal(process.poll(), None, f"end of the broker: {log.read()}")
         with mcp.Client(path) as client:
@@ -100,7 +115,9 @@ def refused_call():
                 tap.equal(result.get("isError"), True, "isError")
                 tap.contains(text, "user namespace", "text")
                 tap.contains(text, "sysctl", "text")
-                tap.equal(result.get("structuredContent", {}).get("outcome", "lost"), "lost", "outcome")
+                tap.equal(
+                    result.get("structuredContent", {}).get("outcome", "lost"), "lost", "outcome"
+                )
     finally:
         tap.kill_and_wait(process)
 
@@ -112,7 +129,9 @@ def own_cgroup(pid="self"):
 
 def job_cgroups(argv):
     """The cgroups of a running job's processes, as the host sees them."""
-    job = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=tap.clean_env(), cwd="/")
+    job = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=tap.clean_env(), cwd="/"
+    )
     try:
         tap.equal(job.stdout.readline(), b"up\n", "output")
         found = {}
@@ -155,7 +174,9 @@ def job_stays_below_outer():
         enter = f'echo $$ > {outer}/cgroup.procs && exec "$@"'
         argv = ["/bin/sh", "-c", enter, "sh", tap.program("agentcrate-run"), *JOB]
         for path in job_cgroups(argv):
-            tap.check((path + "/").startswith(outer[len(tops[0]) :] + "/"), f"{path} is not below {outer}")
+            tap.check(
+                (path + "/").startswith(outer[len(tops[0]) :] + "/"), f"{path} is not below {outer}"
+            )
     finally:
         tap.wait_until(lambda: not machine.descendants())
         left = [top for top, _names, _files in os.walk(outer, topdown=False)]
@@ -165,9 +186,17 @@ def job_stays_below_outer():
 
 def main():
     tap.become_subreaper()
-    tap.case("HOST-01 no user namespaces are left: exit 125 with cause and remedy", refused_run, without_user_namespaces)
+    tap.case(
+        "HOST-01 no user namespaces are left: exit 125 with cause and remedy",
+        refused_run,
+        without_user_namespaces,
+    )
     if tap.WHO == "user":
-        tap.case("HOST-01 user namespaces are refused: exit 125 with cause and remedy", refused_run, with_unshare_refused)
+        tap.case(
+            "HOST-01 user namespaces are refused: exit 125 with cause and remedy",
+            refused_run,
+            with_unshare_refused,
+        )
     tap.case("HOST-01 a broker without user namespaces answers with the cause", refused_call)
     tap.case("HOST-08 a job stays in or below the runner's cgroup", job_stays_below)
     if tap.WHO == "root":

@@ -3,8 +3,9 @@
 # test-as: root user
 # test-exclusive: it compares pictures of the machine
 # test-timeout: 1200
-"""Nothing is left: 1,000 jobs in a row and 200 in parallel, by agentcrate-run and by a broker. Before and
-after, processes, descriptors, mounts, net namespaces, cgroups, files and IPC objects are equal.
+"""Nothing is left: 1,000 jobs in a row and 200 in parallel, by agentcrate-run and by a broker.
+Before and after, processes, descriptors, mounts, net namespaces, cgroups, files and IPC objects are
+equal.
 """
 
 import concurrent.futures
@@ -19,7 +20,7 @@ import tap
 
 IN_ROW, IN_PARALLEL, AT_ONCE = 1000, 200, 24
 
-# What a job may do about its end: leave files, processes, sockets, IPC objects, and go in several ways.
+# What a job may do about its end: leave files, processes and FIFOs, and go in several ways.
 JOBS = [
     "exit 0",
     "echo x > /tmp/f; echo x > /dev/shm/f; echo x > ~/f; exit 1",
@@ -38,7 +39,9 @@ def objects_of_net():
 def check_net(before):
     after = objects_of_net()
     if before is not None and after is not None:
-        tap.check(after - before < IN_PARALLEL // 2, f"net namespaces of the kernel: {before} -> {after}")
+        tap.check(
+            after - before < IN_PARALLEL // 2, f"net namespaces of the kernel: {before} -> {after}"
+        )
 
 
 def row_of_runs():
@@ -94,7 +97,10 @@ def parallel_calls(client):
 
 def by_calls(broker, client, jobs_of):
     # As many at once as there will be: what a broker keeps for later is there before.
-    waiting = [client.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["true"]}}) for _ in range(AT_ONCE)]
+    waiting = [
+        client.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["true"]}})
+        for _ in range(AT_ONCE)
+    ]
     for request in waiting:
         client.wait(request)
     own = [broker.pid, *machine.descendants(broker.pid)]
@@ -102,15 +108,30 @@ def by_calls(broker, client, jobs_of):
     jobs_of(client)
     before.expect_same(30)
     check_net(net)
-    tap.check(broker.memory() - memory < 4 << 20, f"the broker grew from {memory} to {broker.memory()} bytes")
+    tap.check(
+        broker.memory() - memory < 4 << 20,
+        f"the broker grew from {memory} to {broker.memory()} bytes",
+    )
 
 
 def whole_broker():
     """Its own start and end leave nothing either."""
     before = machine.Picture.settled()
     with mcp.Broker() as broker, broker.client() as client:
-        tap.case(f"{IN_ROW} jobs in a row by sandbox_exec leave nothing", by_calls, broker, client, row_of_calls)
-        tap.case(f"{IN_PARALLEL} jobs in parallel by sandbox_exec leave nothing", by_calls, broker, client, parallel_calls)
+        tap.case(
+            f"{IN_ROW} jobs in a row by sandbox_exec leave nothing",
+            by_calls,
+            broker,
+            client,
+            row_of_calls,
+        )
+        tap.case(
+            f"{IN_PARALLEL} jobs in parallel by sandbox_exec leave nothing",
+            by_calls,
+            broker,
+            client,
+            parallel_calls,
+        )
     tap.case("a broker's end leaves nothing", before.expect_same)
 
 
@@ -120,7 +141,11 @@ def killed_broker():
     broker = mcp.Broker()
     client = broker.client()
     for number in range(8):
-        client.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["sleep", "300"]}}, request_id=number)
+        client.start(
+            "tools/call",
+            {"name": "sandbox_exec", "arguments": {"argv": ["sleep", "300"]}},
+            request_id=number,
+        )
     tap.wait_until(lambda: list(machine.descendants().values()).count("sleep") == 8)
     broker.kill()
     broker.log.close()
@@ -135,7 +160,9 @@ def killed_broker():
 def main():
     tap.become_subreaper()
     tap.case(f"{IN_ROW} jobs in a row by agentcrate-run leave nothing", by_runs, row_of_runs)
-    tap.case(f"{IN_PARALLEL} jobs in parallel by agentcrate-run leave nothing", by_runs, parallel_runs)
+    tap.case(
+        f"{IN_PARALLEL} jobs in parallel by agentcrate-run leave nothing", by_runs, parallel_runs
+    )
     whole_broker()
     tap.case("a killed broker leaves no process", killed_broker)
 

@@ -28,7 +28,9 @@ def background_child(way):
 
 def both_pipes_full(way):
     job = way.run(
-        command="head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero | tr '\\0' b >&2", seconds=30
+        command="head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero | tr '\\0' b "
+        ">&2",
+        seconds=30,
     )
     job.expect(0, out=b"a" * 5000000, err=b"b" * 5000000)
     tap.equal((job.record["stdout_bytes"], job.record["stderr_bytes"]), (5000000, 5000000), "bytes")
@@ -55,7 +57,11 @@ def cut_character_by_limit(way):
     """The same for the limit, which ends the job."""
     for more in range(4):
         job = way.run(
-            "/usr/bin/python3", "-c", f"print('a'*({998 + more})+'€'*50)", limits={"output": 1000}, seconds=30
+            "/usr/bin/python3",
+            "-c",
+            f"print('a'*({998 + more})+'€'*50)",
+            limits={"output": 1000},
+            seconds=30,
         )
         tap.equal((job.outcome, job.limit), ("limit", "output"), "end")
         tap.equal(job.record["stdout_encoding"], "utf-8", "encoding")
@@ -83,7 +89,9 @@ def other_bytes_are_marked(way):
     job = way.run("/usr/bin/printf", r"ok \260\241\377\376 end\n")
     tap.equal(job.record["stdout_encoding"], "base64", "encoding")
     job = way.run("/usr/bin/printf", r"ok \303\244 end\n")
-    tap.equal((job.record["stdout_encoding"], job.record["stdout"]), ("utf-8", "ok ä end\n"), "text")
+    tap.equal(
+        (job.record["stdout_encoding"], job.record["stdout"]), ("utf-8", "ok ä end\n"), "text"
+    )
 
 
 def endless(way, **more):
@@ -93,13 +101,17 @@ def endless(way, **more):
     limit = job.record["limit"]
     tap.equal((limit["max"], limit["level"]), (1 << 20, "job"), "limit")
     tap.check(limit["observed"] >= 1 << 20, f"observed is {limit['observed']}")
-    tap.check(job.record["stdout_bytes"] < 2 << 20, f"{job.record['stdout_bytes']} bytes were taken")
+    tap.check(
+        job.record["stdout_bytes"] < 2 << 20, f"{job.record['stdout_bytes']} bytes were taken"
+    )
 
 
 def endless_memory(way):
     before = way.broker.memory()
     endless(way, capture=None)
-    tap.check(way.broker.memory() - before < 8 << 20, f"the broker grew to {way.broker.memory()} bytes")
+    tap.check(
+        way.broker.memory() - before < 8 << 20, f"the broker grew to {way.broker.memory()} bytes"
+    )
 
 
 def streams_apart(way):
@@ -116,8 +128,12 @@ def main():
     with jobs.ways() as ways:
         run, call = ways
         for way in ways:
-            tap.case(f"OUT-01 background child keeps the pipe open ({way.name})", background_child, way)
-            tap.case(f"OUT-02 more than a pipe holds on both streams ({way.name})", both_pipes_full, way)
+            tap.case(
+                f"OUT-01 background child keeps the pipe open ({way.name})", background_child, way
+            )
+            tap.case(
+                f"OUT-02 more than a pipe holds on both streams ({way.name})", both_pipes_full, way
+            )
             tap.case(f"OUT-05 bytes that are not UTF-8 ({way.name})", other_bytes, way)
             tap.case(f"OUT-06 endless output ({way.name})", endless, way)
             tap.case(f"OUT-07 streams are apart ({way.name})", streams_apart, way)

@@ -20,7 +20,10 @@ import machine
 import mcp
 import tap
 
-TREE = "setsid sleep 300 & (setsid sh -c 'trap \"\" TERM HUP INT; sleep 300' &) ; trap '' TERM; sleep 300; sleep 300"
+TREE = (
+    "setsid sleep 300 & (setsid sh -c 'trap \"\" TERM HUP INT; sleep 300' &) ; trap '' TERM; sleep "
+    "300; sleep 300"
+)
 NO_SIGNALS = {"SigBlk": "0" * 16, "SigIgn": "0" * 16, "SigCgt": "0" * 16}
 PIPELINE = "yes | head -1 >/dev/null; echo ${PIPESTATUS[@]}"
 
@@ -51,11 +54,13 @@ def dispositions(way):
 
 def check_signals(status):
     lines = dict(line.split(":\t") for line in status.splitlines() if line.startswith("Sig"))
-    tap.equal({name: lines.get(name) for name in ("SigBlk", "SigIgn", "SigCgt")}, NO_SIGNALS, "signals")
+    tap.equal(
+        {name: lines.get(name) for name in ("SigBlk", "SigIgn", "SigCgt")}, NO_SIGNALS, "signals"
+    )
 
 
 def ignore_everything():
-    """Every signal ignored that can be, also the two that libc keeps for itself, and all blocked."""
+    """Every signal that can be is ignored, also the two that libc keeps, and all are blocked."""
     libc = ctypes.CDLL(None)
     number_of_call = {"x86_64": 13, "aarch64": 134}.get(os.uname().machine)
     ignore = struct.pack("4Q", signal.SIG_IGN, 0, 0, 0)
@@ -68,8 +73,14 @@ def ignore_everything():
 def deaf(*argv):
     """agentcrate-run, by a caller who lets no signal through."""
     return subprocess.run(
-        [tap.program("agentcrate-run"), "--", *argv], preexec_fn=ignore_everything, env=tap.clean_env(), cwd="/",
-        stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
+        [tap.program("agentcrate-run"), "--", *argv],
+        preexec_fn=ignore_everything,
+        env=tap.clean_env(),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -88,7 +99,10 @@ def clock_env():
 
 def check_time(job):
     tap.equal((job.outcome, job.limit), ("limit", "wall_time"), f"end: {job}")
-    for what, seconds in (("by the test's clock", job.seconds), ("in the record", job.record["usage"]["wall_ms"] / 1000)):
+    for what, seconds in (
+        ("by the test's clock", job.seconds),
+        ("in the record", job.record["usage"]["wall_ms"] / 1000),
+    ):
         tap.check(2.9 < seconds < 15, f"{seconds} s {what}")
 
 
@@ -101,7 +115,9 @@ def stepping_clock_broker():
         call = jobs.Call(broker)
         check_time(call.run("/bin/sleep", "20", seconds=3, hang=30))
         job = call.run("/bin/sleep", "1", seconds=10, hang=30)
-        tap.check(job.outcome == "exited" and 900 <= job.record["usage"]["wall_ms"] < 8000, str(job))
+        tap.check(
+            job.outcome == "exited" and 900 <= job.record["usage"]["wall_ms"] < 8000, str(job)
+        )
         call.close()
 
 
@@ -114,8 +130,13 @@ def main():
             tap.case(f"PROC-04 no signal is ignored or blocked ({way.name})", dispositions, way)
         tap.case("PROC-01 the time limit is exit status 124 and named", whole_tree_status, ways[0])
     tap.case("PROC-04 whatever the runner's caller ignores", inherited_dispositions)
-    tap.case("PROC-05 the time limit does not follow the wall clock (agentcrate-run)", stepping_clock)
-    tap.case("PROC-05 the time limit does not follow the wall clock (sandbox_exec)", stepping_clock_broker)
+    tap.case(
+        "PROC-05 the time limit does not follow the wall clock (agentcrate-run)", stepping_clock
+    )
+    tap.case(
+        "PROC-05 the time limit does not follow the wall clock (sandbox_exec)",
+        stepping_clock_broker,
+    )
 
 
 sys.exit(tap.main(main))

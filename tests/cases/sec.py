@@ -43,11 +43,22 @@ def check_answers(way, expected):
 
 def threads(way):
     for profile in PROFILES:
-        text = "import threading; t = threading.Thread(target=print, args=('ok',)); t.start(); t.join()"
+        text = (
+            "import threading; t = threading.Thread(target=print, args=('ok',)); t.start(); "
+            "t.join()"
+        )
         way.run("/usr/bin/python3", "-c", text, profile=profile).expect(0, out="ok\n", err="")
-        way.run(command="getent hosts localhost | wc -l", profile=profile).expect(0, out="1\n", err="")
+        way.run(command="getent hosts localhost | wc -l", profile=profile).expect(
+            0, out="1\n", err=""
+        )
     check_answers(
-        way, {"call=clone3": "ENOSYS", "clone=0": "OK", "clone=0x20000000": "EPERM", "clone=0x10000000": "EPERM"}
+        way,
+        {
+            "call=clone3": "ENOSYS",
+            "clone=0": "OK",
+            "clone=0x20000000": "EPERM",
+            "clone=0x10000000": "EPERM",
+        },
     )
 
 
@@ -55,12 +66,21 @@ def io_uring(way):
     """A look for it is no reason to die."""
     if tap.host_has("node"):
         for profile in PROFILES:
-            way.run("/usr/bin/node", "-e", "console.log(1)", profile=profile, seconds=60).expect(0, out="1\n", err="")
-    check_answers(way, {"call=io_uring_setup": "ENOSYS", "call=unknown": "ENOSYS", "call=bpf": "ENOSYS"})
+            way.run("/usr/bin/node", "-e", "console.log(1)", profile=profile, seconds=60).expect(
+                0, out="1\n", err=""
+            )
+    check_answers(
+        way, {"call=io_uring_setup": "ENOSYS", "call=unknown": "ENOSYS", "call=bpf": "ENOSYS"}
+    )
 
 
 def uvloop(way):
-    if way.run("/usr/bin/python3", "-c", "import importlib.util as u; print(u.find_spec('uvloop'))").text == "None\n":
+    if (
+        way.run(
+            "/usr/bin/python3", "-c", "import importlib.util as u; print(u.find_spec('uvloop'))"
+        ).text
+        == "None\n"
+    ):
         raise tap.Skip("host has no uvloop")
     way.run("/usr/bin/python3", "-c", "import uvloop; print(1)").expect(0, out="1\n")
 
@@ -137,8 +157,16 @@ def main():
             tap.case(f"SEC-01 threads start without clone3 ({way.name})", threads, way)
             tap.case(f"SEC-02 a look for io_uring kills nobody ({way.name})", io_uring, way)
             tap.case(f"SEC-02 uvloop is imported ({way.name})", uvloop, way)
-            tap.case(f"SEC-03 a foreign architecture is killed and named ({way.name})", foreign_architecture, way)
-            tap.case(f"SEC-03 a foreign program that cannot run ({way.name})", foreign_architecture_unknown, way)
+            tap.case(
+                f"SEC-03 a foreign architecture is killed and named ({way.name})",
+                foreign_architecture,
+                way,
+            )
+            tap.case(
+                f"SEC-03 a foreign program that cannot run ({way.name})",
+                foreign_architecture_unknown,
+                way,
+            )
             tap.case(f"SEC-04 high bits change nothing ({way.name})", high_bits, way)
             tap.case(f"SEC-05 socket families ({way.name})", families, way)
 

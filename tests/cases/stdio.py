@@ -20,7 +20,11 @@ MISSING = "/home/u/.nvm/versions/node/v22/bin/node"
 def signals(way):
     for name, number in SIGNALS.items():
         job = way.run(command=f"kill -{number} $$")
-        tap.equal((job.outcome, job.signal, job.exit_code), ("signaled", f"SIG{name}", None), f"end: {job}")
+        tap.equal(
+            (job.outcome, job.signal, job.exit_code),
+            ("signaled", f"SIG{name}", None),
+            f"end: {job}",
+        )
         if way.name == "agentcrate-run":
             tap.equal(way.last.rc, 128 + number, "exit status")
 
@@ -61,7 +65,9 @@ def not_executable(way):
     tap.write(os.path.join(place, "script"), "#!/no/such/interpreter\n", 0o755)
     for name, errno, status in (("data", "EACCES", 126), ("script", "ENOENT", 127)):
         job = way.run(f"/workspace/{name}", workspace=place)
-        tap.equal((job.outcome, job.error["errno"]), ("exec_failed", errno), f"end of {name}: {job}")
+        tap.equal(
+            (job.outcome, job.error["errno"]), ("exec_failed", errno), f"end of {name}: {job}"
+        )
         if way.name == "agentcrate-run":
             tap.check(way.last.rc in (status, 126), f"exit status of {name} is {way.last.rc}")
     tap.contains(job.error["text"], "interpreter", "text")
@@ -84,9 +90,15 @@ def bridge():
         )
         try:
             client = mcp.Client(streams=(child.stdin, child.stdout))
-            first = client.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["cat"]}})
-            second = client.start("tools/call", {"name": "sandbox_exec", "arguments": {"command": "echo second"}})
-            tap.equal(client.wait(second)["structuredContent"]["stdout"], "second\n", "second answer")
+            first = client.start(
+                "tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["cat"]}}
+            )
+            second = client.start(
+                "tools/call", {"name": "sandbox_exec", "arguments": {"command": "echo second"}}
+            )
+            tap.equal(
+                client.wait(second)["structuredContent"]["stdout"], "second\n", "second answer"
+            )
             record = client.wait(first)["structuredContent"]
             tap.equal((record["outcome"], record["stdout"]), ("exited", ""), "first answer")
         finally:
@@ -118,7 +130,13 @@ def by_name(way):
 def by_name_given(way):
     """With input of the caller's, from the pipes that the job was given."""
     data = b"one\ntwo\n\xff\x00three"
-    for text in ("cat", "cat /dev/stdin", "cat < /dev/stdin", "cat /proc/self/fd/0", "cat /dev/fd/0 > /dev/stdout"):
+    for text in (
+        "cat",
+        "cat /dev/stdin",
+        "cat < /dev/stdin",
+        "cat /proc/self/fd/0",
+        "cat /dev/fd/0 > /dev/stdout",
+    ):
         job = way.run(command=text, stdin=data, hang=20)
         tap.check(job.exit_code == 0 and job.out == data, f"{text}: {job}")
 

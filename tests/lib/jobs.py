@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One job, by whichever way: agentcrate-run, or a broker's sandbox_exec. Cases that hold for both are
-written once:
+"""One job, by whichever way: agentcrate-run, or a broker's sandbox_exec. Cases that hold for both
+are written once:
 
         with jobs.ways() as ways:
             for way in ways:
@@ -17,8 +17,8 @@ import tap
 
 
 class Job:
-    """What came of it: outcome, exit_code, signal, limit (its name), error, out and err (bytes as far as
-    they were kept), record, seconds."""
+    """What came of it: outcome, exit_code, signal, limit (its name), error, out and err (bytes as
+    far as they were kept), record, seconds."""
 
     def __init__(self, record, out, err, seconds):
         self.record, self.out, self.err, self.seconds = record, out, err, seconds
@@ -38,12 +38,16 @@ class Job:
     def __str__(self):
         return (
             f"{self.outcome}, exit {self.exit_code}, signal {self.signal}, limit {self.limit}, "
-            f"error {self.error}, {self.seconds:.2f} s\nstdout {self.out[:2000]!r}\nstderr {self.err[:2000]!r}"
+            f"error {self.error}, {self.seconds:.2f} s\nstdout {self.out[:2000]!r}\nstderr "
+            f"{self.err[:2000]!r}"
         )
 
     def expect(self, code=0, out=None, err=None):
         """Raises Failed unless it exited with that code and, where given, exactly that output."""
-        tap.check(self.outcome == "exited" and self.exit_code == code, lambda: f"not exited {code}: {self}")
+        tap.check(
+            self.outcome == "exited" and self.exit_code == code,
+            lambda: f"not exited {code}: {self}",
+        )
         for what, got, wanted in (("stdout", self.out, out), ("stderr", self.err, err)):
             if wanted is not None:
                 wanted = wanted.encode() if isinstance(wanted, str) else wanted
@@ -61,8 +65,19 @@ class Run:
 
     # pylint: disable=too-many-arguments
     def run(
-        self, *argv, command=None, stdin=None, workspace=None, mode="rw", cwd=None, env=None, limits=None,
-        seconds=None, profile=None, hang=60, caller_env=None,
+        self,
+        *argv,
+        command=None,
+        stdin=None,
+        workspace=None,
+        mode="rw",
+        cwd=None,
+        env=None,
+        limits=None,
+        seconds=None,
+        profile=None,
+        hang=60,
+        caller_env=None,
     ):
         options = []
         if workspace:
@@ -102,8 +117,19 @@ class Call:
 
     # pylint: disable=too-many-arguments
     def run(
-        self, *argv, command=None, stdin=None, workspace=None, mode="rw", cwd=None, env=None, limits=None,
-        seconds=None, profile=None, hang=60, capture=8 << 20,
+        self,
+        *argv,
+        command=None,
+        stdin=None,
+        workspace=None,
+        mode="rw",
+        cwd=None,
+        env=None,
+        limits=None,
+        seconds=None,
+        profile=None,
+        hang=60,
+        capture=8 << 20,
     ):
         arguments = {"argv": list(argv)} if command is None else {"command": command}
         if stdin is not None:

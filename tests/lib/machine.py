@@ -131,7 +131,9 @@ def files():
     found = set()
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock"):
         try:
-            found.update(path for name in os.listdir(place) if _ours(path := os.path.join(place, name)))
+            found.update(
+                path for name in os.listdir(place) if _ours(path := os.path.join(place, name))
+            )
         except OSError:
             pass
     for top, names, plain in os.walk("/run/agentcrate"):

@@ -28,7 +28,14 @@ class Client:
     workspace, mode: the connection's default workspace, as "agentcrate stdio -w" tells it."""
 
     def __init__(
-        self, path=None, version=LEGACY, timeout=60, streams=None, hello=True, workspace=None, mode="rw"
+        self,
+        path=None,
+        version=LEGACY,
+        timeout=60,
+        streams=None,
+        hello=True,
+        workspace=None,
+        mode="rw",
     ):
         self.version, self.timeout, self.streams = version, timeout, streams
         self.modern = version == MODERN
