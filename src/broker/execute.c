@@ -153,7 +153,7 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
         if (r != 0)
                 return error_fold(r);
 
-        r = launchers_get(call->manager, execution->template, &run, &error);
+        r = launchers_get(call->manager, execution->template, plans.tree, &run, &error);
         if (r == LAUNCHERS_E_UNAVAILABLE)
                 return refuse_error(&error, ret_text);
         if (r != 0)

@@ -29,6 +29,7 @@ struct LauncherRun {
         LauncherUnit *unit;
         Launcher *launcher;
         sd_event_source *source;
+        char tree_digest[PLAN_DIGEST_SIZE];
         size_t n_refs; /* crates, and the unit while it is the current one */
 };
 
@@ -93,6 +94,12 @@ static int on_launcher(sd_event_source *source _unused_, int fd _unused_, uint32
         /* A crate that is gone leaves a cgroup that can be removed now. */
         if (unit->manager->cgroups)
                 (void) cgroup_tree_sweep(unit->manager->cgroups);
+        /* A replaced one only serves the crates that it has. */
+        if (run != unit->run) {
+                if (r != 0)
+                        (void) sd_event_source_set_enabled(run->source, SD_EVENT_OFF);
+                return 0;
+        }
         worked = launcher_is_ready(run->launcher);
         if (r == 0) {
                 if (worked)
@@ -142,6 +149,7 @@ static int run_start(LauncherUnit *unit, LauncherRun *run, CrateError *ret_error
                 return error_fold(r);
 
         launcher.tree = plans.tree;
+        plan_digest((const CratePlan *const[]){plans.tree}, 1, run->tree_digest);
         r = launcher_start(&launcher, &run->launcher, ret_error);
         if (r == LAUNCHER_E_FAILED)
                 return LAUNCHERS_E_UNAVAILABLE;
@@ -208,8 +216,21 @@ void launchers_stop(Manager *manager) {
         }
 }
 
-int launchers_get(Manager *manager, const Template *template, LauncherRun **ret_run,
-                  CrateError *ret_error) {
+/* Lets go of a launcher whose tree is not the host's any more; its crates keep it until they end.
+ */
+static void unit_retire_stale(LauncherUnit *unit, const CratePlan *tree) {
+        char digest[PLAN_DIGEST_SIZE];
+
+        plan_digest((const CratePlan *const[]){tree}, 1, digest);
+        if (!unit->run || string_equal(unit->run->tree_digest, digest))
+                return;
+        log_notice("template %s: the host has changed what it shows, a new launcher is started",
+                   unit->template->name);
+        launcher_run_unref(TAKE_PTR(unit->run));
+}
+
+int launchers_get(Manager *manager, const Template *template, const CratePlan *tree,
+                  LauncherRun **ret_run, CrateError *ret_error) {
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
         LauncherUnit *unit;
         int r;
@@ -220,6 +241,7 @@ int launchers_get(Manager *manager, const Template *template, LauncherRun **ret_
         if (!unit)
                 return error_origin(-ENOENT);
 
+        unit_retire_stale(unit, tree);
         if (!unit->run && now_usec() >= unit->not_before) {
                 r = unit_start(unit, &error);
                 if (r < 0)

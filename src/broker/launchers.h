@@ -23,9 +23,13 @@ int launchers_start(Manager *manager);
 /* All crates must have been freed. */
 void launchers_stop(Manager *manager);
 
-/* The launcher that serves this template now, with a reference for one crate. */
-int launchers_get(Manager *manager, const Template *template, LauncherRun **ret_run,
-                  CrateError *ret_error);
+/*
+ * The launcher that serves this template now, with a reference for one crate. tree is the tree that
+ * the crate's plan was built with: if the host has changed so that the launcher's is another one, a
+ * new launcher takes over, and the old one ends with its last crate.
+ */
+int launchers_get(Manager *manager, const Template *template, const CratePlan *tree,
+                  LauncherRun **ret_run, CrateError *ret_error);
 Launcher *launcher_run_launcher(LauncherRun *run);
 /* The crate was freed, or not made. Returns NULL. */
 LauncherRun *launcher_run_unref(LauncherRun *run);
