@@ -431,6 +431,23 @@ def launcher_killed():
         tap.equal(client.exec("/bin/echo", "again")["stdout"], "again\n")
 
 
+def changed_host():
+    """What the host shows changes while the broker runs: the next job sees it, running ones stay."""
+    place = os.path.join(tap.folder("host"), "new")
+    template = {"root": "host", "ro": ["/usr", {"from": place, "to": "/opt/new"}]}
+    env = tap.template_env(changing=template)
+    with mcp.Broker(env=env) as broker, broker.client() as client:
+        gone = client.exec("/bin/cat", "/opt/new/file", template="changing")
+        tap.equal(gone["exit_code"], 1)
+        job = {"command": "read x; echo $x", "template": "changing", "stdin": "old\n"}
+        running = client.start("tools/call", {"name": "sandbox_exec", "arguments": job})
+        os.mkdir(place, 0o755)
+        tap.write(os.path.join(place, "file"), "seen")
+        tap.equal(client.exec("/bin/cat", "/opt/new/file", template="changing")["stdout"], "seen")
+        tap.equal(client.wait(running, 20)["structuredContent"]["stdout"], "old\n")
+        tap.contains(broker.errors(), "a new launcher is started")
+
+
 def tests():
     with mcp.Broker() as broker:
         tap.case("a message of 100 MiB", too_long, broker)
@@ -454,6 +471,7 @@ def tests():
     tap.case("a stop when idle", stop_when_idle)
     tap.case("a kill while a job runs", killed)
     tap.case("a launcher that is killed", launcher_killed)
+    tap.case("a host that changes what a template shows", changed_host)
 
 
 sys.exit(tap.main(tests))
