@@ -85,6 +85,8 @@ def skip(name, reason):
 
 def case(name, fn, *args, **kwargs):
     """Runs fn: passed if it returns, skipped if it raises Skip, failed on any other exception."""
+    # Made here, so that a process that fn forks does not make one of its own, which nobody removes.
+    home()
     try:
         fn(*args, **kwargs)
     except Skip as reason:
