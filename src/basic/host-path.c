@@ -115,7 +115,30 @@ static int target_from_path(const char *path, const char *source, char **ret_tar
         return 0;
 }
 
-int host_path_resolve(const char *what, const char *path, bool want_folder, size_t size_max,
+/* A slash behind a link would follow it: it is looked at without. */
+static int refuse_link(const char *what, const char *path, char **ret_text) {
+        _cleanup_(freep) char *bare = NULL, *target = NULL, *quoted = NULL;
+        size_t n = strlen(path);
+        struct stat st;
+
+        while (n > 1 && path[n - 1] == '/')
+                n--;
+        bare = strndup(path, n);
+        if (!bare)
+                return error_origin(-ENOMEM);
+        if (lstat(bare, &st) < 0 || !S_ISLNK(st.st_mode))
+                return 0;
+        target = realpath(bare, NULL);
+        if (!target)
+                return path_invalid(ret_text, what, path, errno);
+        quoted = diag_quote(path);
+        return invalid(ret_text,
+                       "%s %s: is a link, which a job may have put there; if you mean what it "
+                       "leads to, give %s",
+                       what, quoted ?: "", target);
+}
+
+int host_path_resolve(const char *what, const char *path, unsigned flags, size_t size_max,
                       char **ret_source, char **ret_target, char **ret_text) {
         _cleanup_(freep) char *source = NULL, *target = NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
@@ -123,12 +146,17 @@ int host_path_resolve(const char *what, const char *path, bool want_folder, size
         size_t size;
         int r;
 
+        if (flags & HOST_PATH_NO_LINK) {
+                r = refuse_link(what, path, ret_text);
+                if (r != 0)
+                        return r;
+        }
         fd = open(path, O_PATH | O_CLOEXEC);
         if (fd < 0)
                 return path_invalid(ret_text, what, path, errno);
         if (fstat(fd, &st) < 0)
                 return error_origin(negative_errno());
-        if (want_folder && !S_ISDIR(st.st_mode))
+        if ((flags & HOST_PATH_FOLDER) && !S_ISDIR(st.st_mode))
                 return path_invalid(ret_text, what, path, ENOTDIR);
         if (faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK,
                       AT_EMPTY_PATH | AT_EACCESS) < 0)

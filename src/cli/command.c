@@ -34,7 +34,8 @@ int common_take_workspace(const Option *option _unused_, const char *value, void
 
         r = host_path_parse_workspace(value, &given, &options->workspace_ro, ret_text);
         if (r == 0)
-                r = host_path_resolve("--workspace", given, true, PATH_MAX, &path, NULL, ret_text);
+                r = host_path_resolve("--workspace", given, HOST_PATH_FOLDER | HOST_PATH_NO_LINK,
+                                      PATH_MAX, &path, NULL, ret_text);
         if (r != 0)
                 return r < 0 ? error_trace(r) : OPTION_E_INVALID;
         free(options->workspace);

@@ -27,8 +27,9 @@ static int bind_add(HostPaths *paths, const RunBind *given) {
         _cleanup_(freep) char *from = NULL, *to = NULL, *text = NULL;
         int r;
 
-        r = host_path_resolve(given->writable ? "--rw" : "--ro", given->path, false, PLAN_PATH_MAX,
-                              &from, &to, &text);
+        r = host_path_resolve(given->writable ? "--rw" : "--ro", given->path,
+                              given->writable ? HOST_PATH_NO_LINK : 0, PLAN_PATH_MAX, &from, &to,
+                              &text);
         if (r == HOST_PATH_E_INVALID)
                 return report_failure("%s", text);
         if (r < 0)
@@ -47,7 +48,8 @@ static int host_paths_init(HostPaths *paths, const RunOptions *options) {
         int r = 0;
 
         if (options->workspace)
-                r = host_path_resolve("--workspace", options->workspace, true, PLAN_PATH_MAX,
+                r = host_path_resolve("--workspace", options->workspace,
+                                      HOST_PATH_FOLDER | HOST_PATH_NO_LINK, PLAN_PATH_MAX,
                                       &paths->workspace, NULL, &text);
         if (r == HOST_PATH_E_INVALID)
                 return report_failure("%s", text);

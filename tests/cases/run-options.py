@@ -165,7 +165,23 @@ def workspace_relative():
     tap.crate("cat", "file", options=["-w", "../sub"], cwd=os.path.join(folder, "sub")).expect(
         0, out="x\n")
     os.symlink("sub", os.path.join(folder, "link"))
-    tap.crate("cat", "file", options=["-w", os.path.join(folder, "link")]).expect(0, out="x\n")
+    tap.crate("cat", "file", options=["-w", os.path.join(folder, "sub", "..", "sub")]).expect(
+        0, out="x\n")
+
+
+def planted_link():
+    """What an earlier job put in the place of a folder is not what the next one is given."""
+    folder = tap.folder("work")
+    secret = tap.folder("secret")
+    tap.shell(f"rmdir sub 2>/dev/null; ln -s {secret} sub", options=["-w", folder]).expect(0)
+    planted = os.path.join(folder, "sub")
+    tap.check(os.path.islink(planted), "the job could not make a link")
+    for options in ["-w", planted], ["-w", planted + "/"], ["-w", planted + ":ro"], ["--rw", planted]:
+        ran = tap.crate("touch", "/workspace/x", options=options)
+        tap.equal(ran.rc, 125)
+        tap.contains(ran.errors, "is a link")
+        tap.contains(ran.errors, secret)
+    tap.equal(os.listdir(secret), [])
 
 
 def workspace_none():
@@ -315,7 +331,8 @@ def main():
     tap.case("commands that cannot run", commands_that_cannot_run)
     tap.case("-C with a folder that is not there", wrong_cwd)
     tap.case("-w DIR and DIR:ro", workspace)
-    tap.case("-w with a relative path and a link", workspace_relative)
+    tap.case("-w with a relative path", workspace_relative)
+    tap.case("row 11 a link that a job has planted is not followed", planted_link)
     tap.case("-w with any name", workspace_names)
     tap.case("no -w", workspace_none)
     tap.case("--ro and --rw", binds)

@@ -56,17 +56,29 @@ START_TEST(test_good) {
         const GoodCase *c = &good_cases[_i];
         _cleanup_(freep) char *source = NULL, *target = NULL, *text = NULL;
 
-        ck_assert_int_eq(host_path_resolve("--ro", c->path, false, 4095, &source, &target, &text),
-                         0);
+        ck_assert_int_eq(host_path_resolve("--ro", c->path, 0, 4095, &source, &target, &text), 0);
         ck_assert_str_eq(string_after(source, place), c->source);
         ck_assert_str_eq(string_after(target, place), c->target);
+}
+END_TEST
+
+/* Links on the way to a folder are the administrator's; only the last component is looked at. */
+START_TEST(test_link_on_the_way) {
+        _cleanup_(freep) char *source = NULL, *text = NULL;
+
+        ck_assert_int_eq(host_path_resolve("-w", "link/sub", HOST_PATH_FOLDER | HOST_PATH_NO_LINK,
+                                           4095, &source, NULL, &text),
+                         0);
+        ck_assert_str_eq(string_after(source, place), "/dir/sub");
 }
 END_TEST
 
 START_TEST(test_absolute) {
         _cleanup_(freep) char *source = NULL, *target = NULL, *text = NULL;
 
-        ck_assert_int_eq(host_path_resolve("--ro", "///", true, 4095, &source, &target, &text), 0);
+        ck_assert_int_eq(
+                host_path_resolve("--ro", "///", HOST_PATH_FOLDER, 4095, &source, &target, &text),
+                0);
         ck_assert_str_eq(source, "/");
         ck_assert_str_eq(target, "/");
 }
@@ -74,25 +86,32 @@ END_TEST
 
 typedef struct BadCase {
         const char *path;
-        bool want_folder;
+        unsigned flags;
         size_t size_max;
         const char *word;
 } BadCase;
 
 static const BadCase bad_cases[] = {
-        {"missing", false, 4095, "ENOENT"},  {"", false, 4095, "ENOENT"},
-        {"dangling", false, 4095, "ENOENT"}, {"loop", false, 4095, "ELOOP"},
-        {"file", true, 4095, "ENOTDIR"},     {"file/x", false, 4095, "ENOTDIR"},
-        {"dir", true, 5, "the limit is 5"},
+        {"missing", 0, 4095, "ENOENT"},
+        {"", 0, 4095, "ENOENT"},
+        {"dangling", 0, 4095, "ENOENT"},
+        {"loop", 0, 4095, "ELOOP"},
+        {"file", HOST_PATH_FOLDER, 4095, "ENOTDIR"},
+        {"file/x", 0, 4095, "ENOTDIR"},
+        {"dir", HOST_PATH_FOLDER, 5, "the limit is 5"},
+        {"link", HOST_PATH_FOLDER | HOST_PATH_NO_LINK, 4095, "is a link"},
+        {"link//", HOST_PATH_NO_LINK, 4095, "is a link"},
+        {"loop", HOST_PATH_NO_LINK, 4095, "ELOOP"},
+        {"missing", HOST_PATH_NO_LINK, 4095, "ENOENT"},
 };
 
 START_TEST(test_bad) {
         const BadCase *c = &bad_cases[_i];
         _cleanup_(freep) char *source = NULL, *text = NULL;
 
-        ck_assert_int_eq(host_path_resolve("--option", c->path, c->want_folder, c->size_max,
-                                           &source, NULL, &text),
-                         HOST_PATH_E_INVALID);
+        ck_assert_int_eq(
+                host_path_resolve("--option", c->path, c->flags, c->size_max, &source, NULL, &text),
+                HOST_PATH_E_INVALID);
         ck_assert_ptr_null(source);
         ck_assert_msg(strstr(text, c->word) && strstr(text, "--option"), "%s", text);
 }
@@ -136,6 +155,7 @@ int main(void) {
         tcase_add_checked_fixture(tcase, setup, teardown);
         tcase_add_loop_test(tcase, test_good, 0, ELEMENTSOF(good_cases));
         tcase_add_test(tcase, test_absolute);
+        tcase_add_test(tcase, test_link_on_the_way);
         tcase_add_loop_test(tcase, test_bad, 0, ELEMENTSOF(bad_cases));
         tcase_add_test(tcase, test_workspace);
         tcase_add_loop_test(tcase, test_workspace_bad, 0, 3);
