@@ -106,6 +106,10 @@ int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpReques
                 r = call->executor->start(call, &text);
         if (r == EXECUTOR_E_REFUSED)
                 return call_refuse(call, text);
+        if (r == EXECUTOR_E_ENDED) {
+                call_finish(TAKE_PTR(call));
+                return 0;
+        }
         if (r != 0)
                 return error_fold(r);
 

@@ -25,6 +25,7 @@ typedef struct Execution {
         char *workspace;
         bool workspace_ro;
         Supervisor supervisor;
+        CrateResult unmade; /* the record of a job for which there could be no crate */
 } Execution;
 
 static int refuse(char **ret_text, const char *format, ...) _printf_(2, 3);
@@ -48,6 +49,20 @@ static int refuse_error(const CrateError *error, char **ret_text) {
         return *ret_text ? EXECUTOR_E_REFUSED : error_origin(-ENOMEM);
 }
 
+/* The host gives no crate: that is a result like any other, with its record. */
+static int end_unmade(Execution *execution, CrateError *error, const char *digest) {
+        CrateResult *result = &execution->unmade;
+
+        crate_result_init(result);
+        result->template = strdup(execution->template->name);
+        if (!result->template)
+                return error_origin(-ENOMEM);
+        result->error = *error;
+        *error = CRATE_ERROR_NULL;
+        memcpy(result->plan_digest, digest, sizeof(result->plan_digest));
+        return EXECUTOR_E_ENDED;
+}
+
 static void execution_free(Call *call) {
         Execution *execution = call->execution;
 
@@ -55,6 +70,7 @@ static void execution_free(Call *call) {
                 return;
 
         supervisor_done(&execution->supervisor);
+        crate_result_done(&execution->unmade);
         exec_args_done(&execution->args);
         free(execution->workspace);
         free(execution);
@@ -155,7 +171,7 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
 
         r = launchers_get(call->manager, execution->template, plans.tree, &run, &error);
         if (r == LAUNCHERS_E_UNAVAILABLE)
-                return refuse_error(&error, ret_text);
+                return end_unmade(execution, &error, plans.digest);
         if (r != 0)
                 return error_fold(r);
 
@@ -163,7 +179,8 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
         spec.workspace_rw = plans.workspace_rw;
         memcpy(spec.plan_digest, plans.digest, sizeof(spec.plan_digest));
         r = supervisor_start(&execution->supervisor, call, run, &spec, job, &error);
-        return r == SUPERVISOR_E_FAILED ? refuse_error(&error, ret_text) : error_fold(r);
+        return r == SUPERVISOR_E_FAILED ? end_unmade(execution, &error, plans.digest)
+                                        : error_fold(r);
 }
 
 static int execution_start(Call *call, char **ret_text) {
@@ -204,8 +221,11 @@ static void execution_pause(Call *call, bool pause) {
 static int execution_finish(Call *call, ExecutorResult *ret_result) {
         Execution *execution = call->execution;
 
-        return error_trace(result_to_answer(crate_get_result(execution->supervisor.crate),
-                                            call->lost ? LOST_TEXT : NULL, ret_result));
+        const CrateResult *result = execution->supervisor.crate
+                                            ? crate_get_result(execution->supervisor.crate)
+                                            : &execution->unmade;
+
+        return error_trace(result_to_answer(result, call->lost ? LOST_TEXT : NULL, ret_result));
 }
 
 const Executor execute_sandbox_exec = {

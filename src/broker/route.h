@@ -13,6 +13,7 @@
 enum {
         _EXECUTOR_E_SUCCESS,
         EXECUTOR_E_REFUSED, /* ret_text tells why, for the one who called */
+        EXECUTOR_E_ENDED,   /* of start: it ended before it began, finish() has the answer */
 };
 
 /* The content of an answer: JSON texts, owned by the caller. */

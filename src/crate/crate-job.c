@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is handed to init for a job: its name, its argv and environment, its script. */
+/* What is handed to init for a job: its argv and environment, its script. */
 
 #include "crate/crate-state.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "basic/error.h"
 #include "basic/memfd-util.h"
@@ -53,20 +52,6 @@ int crate_copy_job(Crate *crate, const CrateJob *job) {
                 .capture = job->capture,
         };
         return memdup(job->stdin_data, job->stdin_size, &crate->job.stdin_data);
-}
-
-void crate_name_job(CrateResult *result) {
-        static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
-        unsigned char random[16];
-        char *p = result->job;
-
-        if (getrandom(random, sizeof(random), 0) != sizeof(random))
-                memset(random, 0, sizeof(random));
-        *p++ = 'j';
-        *p++ = '-';
-        for (size_t i = 0; i < sizeof(random); i++)
-                *p++ = digits[random[i] % 32];
-        *p = 0;
 }
 
 /*

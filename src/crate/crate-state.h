@@ -75,7 +75,6 @@ void crate_unwatch(Crate *crate, int *fd);
 int crate_arm_timer(Crate *crate);
 
 /* --- crate-job.c: what is handed to init --- */
-void crate_name_job(CrateResult *result);
 int crate_copy_job(Crate *crate, const CrateJob *job);
 int crate_make_job(Crate *crate, const CrateJob *job);
 

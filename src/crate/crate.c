@@ -323,7 +323,6 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
                 .script_fd = -EBADF,
         };
         crate_result_init(&crate->result);
-        crate_name_job(&crate->result);
         memcpy(crate->result.plan_digest, spec->plan_digest, PLAN_DIGEST_SIZE);
         crate->result.workspace_rw = spec->workspace_rw;
         crate->cgroup = spec->cgroup;
