@@ -70,6 +70,34 @@ def lint(path):
     tap.check(ran.rc == 0, lambda: ran.text)
 
 
+def permits_in_sources(top):
+    """The rows of all permit tables: frame -> its states, in order."""
+    found = {}
+    for path in glob.glob(os.path.join(top, "src", "*", "*.c")):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        groups = dict(re.findall(r"#define (\w+) \((\w+_STATE_\w+(?: \| \w+_STATE_\w+)+)\)", text))
+        for frame, states in re.findall(r"\{((?:LAUNCHER|INIT)_[A-Z]+), ([A-Z_ |]+),\s", text):
+            states = groups.get(states, states)
+            found[frame] = [state.rpartition("_STATE_")[2].lower() for state in states.split(" | ")]
+    return found
+
+
+def permits_in_page(path):
+    with open(path, encoding="utf-8") as page:
+        rows = re.findall(r'^\.It ([A-Z_]+) Ta ("[^"]+"|\S+) Ta', page.read(), re.M)
+    return {frame: states.strip('"').split(", ") for frame, states in rows}
+
+
+def permits_agree():
+    top = os.environ.get("AGENTCRATE_SOURCE_DIR", "")
+    if not os.path.isdir(os.path.join(top, "src")):
+        raise tap.Skip("host has no sources of this build")
+    permitted = permits_in_sources(top)
+    tap.check(len(permitted) >= 10, f"only {len(permitted)} rows were found")
+    tap.equal(permits_in_page(page_path("agentcrate-protocol", 7)), permitted, "permit tables")
+
+
 def version_is_told(name, find):
     ran = tap.run([find(name), "--version"]).expect(0)
     tap.check(re.fullmatch(rf"{name} \d+\.\d+\.\d+\n", ran.text), lambda: str(ran))
@@ -84,6 +112,7 @@ def tests():
     for name, (find, section) in PROGRAMS.items():
         tap.case(f"{name}: options in page and --help", options_agree, name, find, section)
         tap.case(f"{name}: --version", version_is_told, name, find)
+    tap.case("the permit tables of agentcrate-protocol are those of the programs", permits_agree)
     for path in pages:
         tap.case(f"mandoc -Tlint {os.path.basename(path)}", lint, path)
 
