@@ -24,10 +24,16 @@ uint64_t crate_age_usec(const Crate *crate) {
  * does the same. */
 void crate_kill_init(Crate *crate) {
         crate->ladder = LADDER_INIT;
-        crate->ladder_usec = 0;
+        crate->ladder_usec = now_usec() + CRATE_KILL_USEC;
         if (crate->pid_fd >= 0)
                 (void) pidfd_send_signal(crate->pid_fd, SIGKILL, NULL, 0);
         crate_unwatch(crate, &crate->init.fd);
+}
+
+/* Not even that was told of: a launcher that does not answer must not hold up its host. */
+void crate_give_up(Crate *crate) {
+        crate->dead = true;
+        crate_lose(crate, "nothing has told of the end of the crate's init");
 }
 
 int crate_send_signal(Crate *crate, int number) {
@@ -141,6 +147,15 @@ void crate_abort(Crate *crate, CrateOutcome outcome) {
         crate_unwatch(crate, &crate->stream_fds[1]);
         crate_unwatch(crate, &crate->init.fd);
         crate_finish(crate);
+}
+
+/* It could not be made. Does not settle: this may be called from deep inside of a dispatch. */
+void crate_fail(Crate *crate, const ProtoFailure *failure) {
+        if (crate->state >= CRATE_STATE_ENDED)
+                return;
+        crate_error_done(&crate->result.error);
+        (void) crate_explain_failure(failure, &crate->result.error);
+        crate_abort(crate, CRATE_LOST);
 }
 
 void crate_lose(Crate *crate, const char *text) {

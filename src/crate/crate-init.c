@@ -18,7 +18,7 @@ static int on_init_failed(void *userdata, Frame *frame) {
         memcpy(&failure, frame->payload, sizeof(failure));
         failure.step[sizeof(failure.step) - 1] = 0;
         failure.path[sizeof(failure.path) - 1] = 0;
-        crate_on_failed(crate, &failure);
+        crate_fail(crate, &failure);
         return 0;
 }
 

@@ -86,6 +86,8 @@ uint64_t crate_age_usec(const Crate *crate);
 int crate_send_signal(Crate *crate, int number);
 void crate_end_job(Crate *crate, bool grace);
 void crate_kill_init(Crate *crate);
+void crate_give_up(Crate *crate);
+void crate_fail(Crate *crate, const ProtoFailure *failure);
 void crate_end(Crate *crate);
 void crate_abort(Crate *crate, CrateOutcome outcome);
 void crate_lose(Crate *crate, const char *text);

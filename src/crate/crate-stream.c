@@ -57,7 +57,9 @@ void crate_read_stream(Crate *crate, CrateStream stream) {
                 }
                 if (n < 0 && errno == EINTR)
                         continue;
-                if (n == 0 || errno != EAGAIN)
+                /* Once everything in the crate is dead, a pipe that is empty stays so for us,
+                 * whoever elsewhere may have been handed its other end. */
+                if (n == 0 || errno != EAGAIN || (crate->state == CRATE_STATE_ENDED && crate->dead))
                         crate_unwatch(crate, &crate->stream_fds[stream]);
                 return;
         }
@@ -94,6 +96,11 @@ int crate_pause_output(Crate *crate, CrateStream stream, bool pause) {
                 return epoll_ctl(crate->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0
                                ? error_origin(negative_errno())
                                : 0;
+        if (crate->state == CRATE_STATE_ENDED) {
+                /* There may be no event any more: the timer looks at once. */
+                crate->drain_usec = now_usec();
+                (void) crate_arm_timer(crate);
+        }
         return crate_watch(crate, fd, SOURCE_STDOUT + stream, EPOLLIN);
 }
 

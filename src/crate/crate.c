@@ -108,18 +108,16 @@ static void crate_on_timer(Crate *crate) {
         if (due(&crate->ladder_usec, now)) {
                 if (crate->ladder == LADDER_TERM)
                         crate_end_job(crate, false);
-                else
+                else if (crate->ladder == LADDER_KILL)
                         crate_kill_init(crate);
+                else
+                        crate_give_up(crate);
         }
         if (due(&crate->drain_usec, now)) {
-                bool by_force = crate->cancelled || crate->result.limit != _LIMIT_INVALID;
-
-                /* A paused stream waits for its owner, however long. But the end of a job that was
-                 * ended must not depend on a reader that has stopped. */
-                for (size_t i = 0; i < 2; i++)
-                        if (!crate->paused[i] || by_force)
-                                crate_unwatch(crate, &crate->stream_fds[i]);
+                /* A paused stream waits for its owner, and for nobody else. */
                 crate->dead = true;
+                for (size_t i = 0; i < 2; i++)
+                        crate_read_stream(crate, (CrateStream) i);
                 if (crate->stream_fds[0] >= 0 || crate->stream_fds[1] >= 0)
                         crate->drain_usec = now + CRATE_DRAIN_USEC;
         }
@@ -191,11 +189,7 @@ void crate_on_made(Crate *crate, int pid_fd) {
 }
 
 void crate_on_failed(Crate *crate, const ProtoFailure *failure) {
-        if (crate->state >= CRATE_STATE_ENDED)
-                return;
-        crate_error_done(&crate->result.error);
-        (void) crate_explain_failure(failure, &crate->result.error);
-        crate_abort(crate, CRATE_LOST);
+        crate_fail(crate, failure);
         crate_settle(crate);
 }
 

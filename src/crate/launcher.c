@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -15,6 +18,7 @@
 #include "crate/subuid.h"
 
 #define LAUNCHER_LINK_FD 3
+#define LAUNCHER_END_MSEC 250
 
 enum {
         LAUNCHER_STATE_STARTING = 1U << 0,
@@ -242,6 +246,21 @@ int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateE
         return 0;
 }
 
+/*
+ * It ends by itself when its link does, after its crates. But whoever frees it must not wait for a
+ * launcher that was stopped, or is not what it should be; and killing it loses nothing, since each
+ * crate's init sees the end of its own link.
+ */
+static void launcher_end_process(pid_t pid) {
+        _cleanup_(fd_closep) int pid_fd = pidfd_open(pid, 0);
+        struct pollfd poll_fd = {.fd = pid_fd, .events = POLLIN};
+
+        if (pid_fd < 0 || poll(&poll_fd, 1, LAUNCHER_END_MSEC) <= 0)
+                (void) kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
 Launcher *launcher_free(Launcher *launcher) {
         LauncherEntry *next;
 
@@ -250,8 +269,7 @@ Launcher *launcher_free(Launcher *launcher) {
 
         link_done(&launcher->link);
         if (launcher->pid > 0)
-                while (waitpid(launcher->pid, NULL, 0) < 0 && errno == EINTR)
-                        ;
+                launcher_end_process(launcher->pid);
         /* Their locks are not given back here: they go with the last copy of the lock file's
          * descriptor, which each crate's init holds. */
         for (LauncherEntry *entry = launcher->entries; entry; entry = next) {
