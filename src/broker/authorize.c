@@ -8,6 +8,7 @@
 
 #include "basic/diag.h"
 #include "basic/error.h"
+#include "broker/peer.h"
 
 static int deny(char **ret_text, const char *format, ...) _printf_(2, 3);
 static int deny(char **ret_text, const char *format, ...) {
@@ -25,14 +26,29 @@ static int deny(char **ret_text, const char *format, ...) {
         return AUTHORIZE_E_DENIED;
 }
 
-int authorize_peer(uid_t uid, char **ret_text) {
-        if (uid == geteuid() || uid == 0)
+int authorize_peer(int connection, const struct ucred *peer, char **ret_text) {
+        int r;
+
+        if (peer->uid != geteuid() && peer->uid != 0)
+                return deny(ret_text,
+                            "this broker serves user %u and root only, and you are user %u: use a "
+                            "broker of your own",
+                            (unsigned) geteuid(), (unsigned) peer->uid);
+        /* No crate ever has root's uid. */
+        if (peer->uid == 0)
                 return 0;
 
-        return deny(ret_text,
-                    "this broker serves user %u and root only, and you are user %u: use a broker "
-                    "of your own",
-                    (unsigned) geteuid(), (unsigned) uid);
+        r = peer_check_namespace(connection, peer);
+        switch (r) {
+        case PEER_E_FOREIGN:
+                return deny(ret_text, "this broker serves its own user namespace only, and you are "
+                                      "in another: a job in a crate cannot ask for crates");
+        case PEER_E_UNKNOWN:
+                return deny(ret_text, "the process that connected cannot be looked at or has "
+                                      "ended: keep it until it was served");
+        default:
+                return error_trace(r);
+        }
 }
 
 /* The directory itself, or why it cannot be used. */

@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "basic/json-scan.h"
@@ -21,8 +22,12 @@ enum {
         AUTHORIZE_E_DENIED, /* ret_text tells */
 };
 
-/* Whether this peer may connect. */
-int authorize_peer(uid_t uid, char **ret_text);
+/*
+ * Whether this peer may connect. A job in a user's crate has the user's uid, and may be shown a
+ * folder with the broker's socket in it: a peer in another user namespace than the broker's is
+ * denied.
+ */
+int authorize_peer(int connection, const struct ucred *peer, char **ret_text);
 
 /*
  * The host directory for a call of sandbox_exec: what its arguments name, else the connection's.

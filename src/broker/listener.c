@@ -200,15 +200,17 @@ static void listener_admit(Manager *manager, int connection) {
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
                 return;
 
-        r = authorize_peer(peer.uid, &text);
+        r = authorize_peer(fd, &peer, &text);
         if (r == AUTHORIZE_E_DENIED) {
                 log_warning("a connection of user %u (pid %d) was refused", (unsigned) peer.uid,
                             (int) peer.pid);
                 refuse(fd, text);
                 return;
         }
-        if (r != 0)
+        if (r != 0) {
+                (void) log_errno(r, "a connection could not be judged and was closed");
                 return;
+        }
 
         if (budget_charge_client(&manager->budget) != 0) {
                 refuse_full(manager, fd);

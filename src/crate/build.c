@@ -3,6 +3,7 @@
 #include "crate/build.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 
 #include "basic/error.h"
 #include "crate/build-root.h"
+#include "crate/host-sockets.h"
 #include "crate/mount-table.h"
 #include "policy/seccomp.h"
 
@@ -57,6 +59,7 @@ static const struct {
         {"/proc/keys", false},
         {"/proc/latency_stats", false},
         {"/proc/modules", false},
+        {"/proc/pressure", true},
         {"/proc/sched_debug", false},
         {"/proc/scsi", true},
         {"/proc/sysrq-trigger", false},
@@ -126,8 +129,10 @@ static int fill_table(const CrateRequest *request, MountTable *table, CratePlan 
                 r = add_request_mounts(table, request, ret_error);
         if (r == 0) {
                 mount_table_force_late(table, request->workspace ? CRATE_WORKSPACE : "");
-                r = mount_table_arrange(table, ret_error);
+                r = host_sockets_hide(table, ret_error);
         }
+        if (r == 0)
+                r = mount_table_arrange(table, ret_error);
         return r;
 }
 
@@ -271,6 +276,42 @@ static int build_crate(const CrateRequest *request, const SeccompProfile *profil
         return r;
 }
 
+/* What a crate itself takes of its limits: with less it could not be made. */
+static const struct {
+        LimitName name;
+        uint64_t minimum;
+} limit_minima[] = {
+        {LIMIT_DISK, 65536},
+        {LIMIT_INODES, 64},
+        {LIMIT_OPEN_FILES, 32},
+};
+
+static int check_limits(const Limits *limits, CrateError *ret_error) {
+        uint64_t open_files = limits->max[LIMIT_OPEN_FILES];
+        struct rlimit own;
+
+        for (size_t i = 0; i < ELEMENTSOF(limit_minima); i++)
+                if (limits->max[limit_minima[i].name] < limit_minima[i].minimum) {
+                        (void) crate_error_set(ret_error, "limits", EINVAL, NULL, "give more",
+                                               "limit %s: %" PRIu64 " is less than the %" PRIu64
+                                               " that a crate itself needs",
+                                               limit_to_string(limit_minima[i].name),
+                                               limits->max[limit_minima[i].name],
+                                               limit_minima[i].minimum);
+                        return CRATE_BUILD_E_INVALID;
+                }
+        if (open_files != LIMIT_UNLIMITED && getrlimit(RLIMIT_NOFILE, &own) == 0 &&
+            own.rlim_max < open_files) {
+                (void) crate_error_set(ret_error, "limits", EINVAL, NULL,
+                                       "ask for less, or raise that limit (ulimit -Hn)",
+                                       "limit open_files: %" PRIu64
+                                       " is above this program's own hard limit of %" PRIu64,
+                                       open_files, (uint64_t) own.rlim_max);
+                return CRATE_BUILD_E_INVALID;
+        }
+        return 0;
+}
+
 static int unknown_profile(const char *name, CrateError *ret_error) {
         _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
         const SeccompProfile *profiles;
@@ -302,6 +343,9 @@ int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateE
         profile = seccomp_profile_find(profile_name);
         if (!profile)
                 return unknown_profile(profile_name, ret_error);
+        r = check_limits(request->limits, ret_error);
+        if (r != 0)
+                return r;
 
         r = plan_new(&plans.tree);
         if (r == 0)

@@ -526,7 +526,8 @@ int mount_table_plan_tree(const MountTable *table, CratePlan *tree) {
                         continue;
                 if (entry->kind == MOUNT_HIDE) {
                         op.type = PLAN_OP_HIDE;
-                        op.flags = entry->directory ? PLAN_DIRECTORY : 0;
+                        op.flags = (entry->directory ? PLAN_DIRECTORY : 0U) |
+                                   (entry->vanishing ? PLAN_OPTIONAL : 0U);
                 } else {
                         op.type = PLAN_OP_BIND;
                         op.flags = PLAN_RDONLY |
@@ -565,7 +566,8 @@ static int plan_late(const MountEntry *entry, CratePlan *crate) {
         if (!entry->late || entry->kind == MOUNT_PRIVATE)
                 return 0;
         op.type = entry->kind == MOUNT_HIDE ? PLAN_OP_LATE_HIDE : PLAN_OP_LATE_BIND;
-        op.flags = entry->directory ? PLAN_DIRECTORY : 0;
+        op.flags =
+                (entry->directory ? PLAN_DIRECTORY : 0U) | (entry->vanishing ? PLAN_OPTIONAL : 0U);
         if (op.type == PLAN_OP_LATE_BIND)
                 op.flags |= (entry->directory ? PLAN_RECURSIVE : 0U) |
                             (entry->kind == MOUNT_RO ? PLAN_RDONLY : 0U);

@@ -29,6 +29,7 @@ typedef struct MountEntry {
         uint32_t mode; /* of a private directory */
         bool directory;
         bool optional;    /* a private place that is left out where the root has no folder for it */
+        bool vanishing;   /* what is hidden may be gone before the crate is made: a socket */
         bool late;        /* not before the crate's own namespaces exist */
         bool forced_late; /* the workspace: differs from job to job */
         const struct MountEntry

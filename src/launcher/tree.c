@@ -115,7 +115,8 @@ int tree_hide(int root_fd, const PlanOp *op) {
         r = mount_set_attributes(mount_fd, false, attributes, -EBADF);
         if (r < 0)
                 return r;
-        return mount_attach_at(mount_fd, root_fd, op->path);
+        r = mount_attach_at(mount_fd, root_fd, op->path);
+        return r == -ENOENT && (op->flags & PLAN_OPTIONAL) ? 0 : r;
 }
 
 static int tree_apply(TreeRoot *root, const PlanOp *op) {

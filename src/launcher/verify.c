@@ -167,7 +167,9 @@ static bool op_wants_mount(const PlanOp *op, bool *ret_rdonly) {
         case PLAN_OP_PROC_MASK:
         case PLAN_OP_PROC_RDONLY:
                 *ret_rdonly = true;
-                return op->type == PLAN_OP_LATE_HIDE || access(op->path, F_OK) == 0;
+                if (op->type == PLAN_OP_LATE_HIDE)
+                        return !(op->flags & PLAN_OPTIONAL);
+                return access(op->path, F_OK) == 0;
         case PLAN_OP_PROC:
         case PLAN_OP_PRIVATE:
         case PLAN_OP_LATE_PRIVATE:

@@ -82,7 +82,7 @@ typedef enum PlanStage {
 enum {
         PLAN_RDONLY = 1U << 0,
         PLAN_NOEXEC = 1U << 1,
-        PLAN_OPTIONAL = 1U << 2, /* a source that is missing when the launcher looks is skipped */
+        PLAN_OPTIONAL = 1U << 2, /* what is missing when the launcher looks is skipped */
         PLAN_RECURSIVE = 1U << 3,
         PLAN_SUBSET_PID = 1U << 4,
         PLAN_DIRECTORY = 1U << 5, /* the source is a directory; else a file */

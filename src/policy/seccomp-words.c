@@ -47,13 +47,17 @@ static const struct {
         {"NETLINK_ROUTE", NETLINK_ROUTE},
         {"O_CREAT", 0100},
         {"PRIO_USER", PRIO_USER},
+        {"RENAME_WHITEOUT", 04},
         {"SOCK_CLOEXEC", SOCK_CLOEXEC},
         {"SOCK_DGRAM", SOCK_DGRAM},
         {"SOCK_NONBLOCK", SOCK_NONBLOCK},
         {"SOCK_STREAM", SOCK_STREAM},
+        {"S_IFBLK", 060000},
+        {"S_IFCHR", 020000},
         {"S_ISGID", 02000},
         {"S_ISUID", 04000},
         {"TIOCLINUX", TIOCLINUX},
+        {"TIOCSETD", TIOCSETD},
         {"TIOCSTI", TIOCSTI},
         {"__O_TMPFILE", 020000000}, /* O_TMPFILE without O_DIRECTORY */
 };

@@ -2,7 +2,6 @@
 #include "run/record-file.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -12,36 +11,44 @@
 #include "run/report.h"
 
 static int file_failure(const char *path, int error) {
+        if (error == ELOOP)
+                return report_failure(
+                        "--result %s: is a link, which a job may have put there; give the file "
+                        "itself",
+                        path);
         return report_failure("--result %s: %s (%s); give a file in a folder that you may write to",
                               path, strerror(error), strerrorname_np(error) ?: "?");
 }
 
-/* Splits at the last slash: the folder, to be freed by the caller. */
-static char *folder_of(const char *path) {
+/* Opens the folder and finds the name in it. */
+static int folder_open(RecordFile *file, const char *path) {
         const char *slash = strrchr(path, '/');
+        _cleanup_(freep) char *folder = NULL;
 
         if (!slash)
-                return strdup(".");
-        return slash == path ? strdup("/") : strndup(path, (size_t) (slash - path));
+                folder = strdup(".");
+        else
+                folder = slash == path ? strdup("/") : strndup(path, (size_t) (slash - path));
+        file->name = strdup(slash ? slash + 1 : path);
+        if (!folder || !file->name)
+                return error_origin(-ENOMEM);
+        file->folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return file->folder_fd < 0 ? negative_errno() : 0;
 }
 
 /* A file without a name, which goes by itself if we are killed; where the file system has none, one
  * with a name that is removed at the end. */
 static int temporary_open(RecordFile *file, mode_t mode) {
-        _cleanup_(freep) char *folder = folder_of(file->path);
-
-        if (!folder)
-                return error_origin(-ENOMEM);
-        file->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+        file->fd = openat(file->folder_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
         if (file->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
                 return file->fd >= 0 ? 0 : negative_errno();
 
-        if (asprintf(&file->temporary, "%s.%d.tmp", file->path, (int) getpid()) < 0) {
+        if (asprintf(&file->temporary, "%s.%d.tmp", file->name, (int) getpid()) < 0) {
                 file->temporary = NULL;
                 return error_origin(-ENOMEM);
         }
-        file->fd =
-                open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        file->fd = openat(file->folder_fd, file->temporary,
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (file->fd < 0) {
                 int r = negative_errno();
 
@@ -51,34 +58,38 @@ static int temporary_open(RecordFile *file, mode_t mode) {
         return 0;
 }
 
-/* Where the file really lies, so that a link is not replaced by a file. */
-static int path_follow(const char *path, const struct stat *st, char **ret_path) {
-        *ret_path = st ? realpath(path, NULL) : strdup(path);
-        return *ret_path ? 0 : error_origin(negative_errno());
-}
-
+/*
+ * What is there already: a regular file is replaced, a device or a pipe is written to, by whatever
+ * links it is reached (/dev/stdout is one). A link to a file is refused: an earlier job may have
+ * put it there.
+ */
 static int record_file_prepare(RecordFile *file, const char *path) {
         struct stat st, link;
-        bool exists = stat(path, &st) >= 0;
+        bool exists;
         int r;
 
-        if (!exists && errno != ENOENT)
-                return negative_errno();
-        /* A link to nowhere: to replace it is as wrong as to create what it names. */
-        if (!exists && lstat(path, &link) >= 0)
-                return -ENOENT;
-        if (exists && S_ISDIR(st.st_mode))
-                return -EISDIR;
-        file->in_place = exists && !S_ISREG(st.st_mode);
-        r = file->in_place ? path_follow(path, NULL, &file->path)
-                           : path_follow(path, exists ? &st : NULL, &file->path);
+        r = folder_open(file, path);
         if (r < 0)
                 return r;
-        if (exists && access(file->path, W_OK) < 0)
+        if (string_empty(file->name))
+                return -EISDIR;
+        exists = fstatat(file->folder_fd, file->name, &link, AT_SYMLINK_NOFOLLOW) >= 0;
+        if (!exists && errno != ENOENT)
+                return negative_errno();
+        if (!exists)
+                return temporary_open(file, 0666);
+        if (fstatat(file->folder_fd, file->name, &st, 0) < 0)
+                return negative_errno();
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        file->in_place = !S_ISREG(st.st_mode);
+        if (!file->in_place && S_ISLNK(link.st_mode))
+                return -ELOOP;
+        if (faccessat(file->folder_fd, file->name, W_OK, AT_EACCESS) < 0)
                 return negative_errno();
         if (!file->in_place)
-                return temporary_open(file, exists ? st.st_mode & 0777 : 0666);
-        file->fd = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+                return temporary_open(file, st.st_mode & 0777);
+        file->fd = openat(file->folder_fd, file->name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
         return file->fd >= 0 ? 0 : negative_errno();
 }
 
@@ -86,6 +97,9 @@ int record_file_open(RecordFile *file, const char *path) {
         int r;
 
         *file = RECORD_FILE_NULL;
+        file->path = strdup(path);
+        if (!file->path)
+                return error_origin(-ENOMEM);
         r = record_file_prepare(file, path);
         if (r < 0)
                 return file_failure(path, -r);
@@ -139,10 +153,10 @@ static int temporary_name(RecordFile *file) {
 
         if (file->temporary)
                 return 0;
-        if (asprintf(&name, "%s.%d.tmp", file->path, (int) getpid()) < 0)
+        if (asprintf(&name, "%s.%d.tmp", file->name, (int) getpid()) < 0)
                 return error_origin(-ENOMEM);
         (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
-        if (linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0)
+        if (linkat(AT_FDCWD, link, file->folder_fd, name, AT_SYMLINK_FOLLOW) < 0)
                 return error_origin(negative_errno());
         file->temporary = TAKE_PTR(name);
         return 0;
@@ -160,7 +174,8 @@ int record_file_write(RecordFile *file, const CrateResult *result) {
                 r = write_all(file->fd, text, size);
         if (r >= 0 && !file->in_place)
                 r = temporary_name(file);
-        if (r >= 0 && !file->in_place && rename(file->temporary, file->path) < 0)
+        if (r >= 0 && !file->in_place &&
+            renameat(file->folder_fd, file->temporary, file->folder_fd, file->name) < 0)
                 r = negative_errno();
         if (r < 0)
                 return file_failure(file->path, -r);
@@ -170,9 +185,11 @@ int record_file_write(RecordFile *file, const CrateResult *result) {
 
 void record_file_done(RecordFile *file) {
         if (file->temporary)
-                (void) unlink(file->temporary);
+                (void) unlinkat(file->folder_fd, file->temporary, 0);
         free(file->temporary);
+        free(file->name);
         free(file->path);
+        (void) fd_close(file->folder_fd);
         (void) fd_close(file->fd);
         *file = RECORD_FILE_NULL;
 }

@@ -9,13 +9,17 @@
 #include "crate/result.h"
 
 typedef struct RecordFile {
-        char *path;      /* where it shall be, links followed; NULL: there is none */
+        char *path; /* as it was given, for messages; NULL: there is none */
+        char *name; /* its last component */
+        /* The folder, held from before the job on: a job that may write there can put another
+         * folder or a link under its name. */
+        int folder_fd;
         char *temporary; /* its name until then; NULL while it has none or needs none */
         int fd;
         bool in_place; /* a device or a pipe, which is written to and not replaced */
 } RecordFile;
 
-#define RECORD_FILE_NULL ((RecordFile){.fd = -EBADF})
+#define RECORD_FILE_NULL ((RecordFile){.folder_fd = -EBADF, .fd = -EBADF})
 
 /* 0, RUN_E_REPORTED or a negative errno. */
 int record_file_open(RecordFile *file, const char *path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <check.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "broker/authorize.h"
@@ -136,12 +137,22 @@ START_TEST(test_announcement_good) {
 END_TEST
 
 START_TEST(test_peer) {
-        _cleanup_(freep) char *text = NULL;
+        _cleanup_(freep) char *text = NULL, *gone = NULL;
+        struct ucred peer = {.pid = getpid(), .uid = geteuid()};
+        struct ucred by_root = {.pid = getpid(), .uid = 0};
+        struct ucred stranger = {.pid = getpid(), .uid = geteuid() + 4711};
+        int pair[2];
 
-        ck_assert_int_eq(authorize_peer(geteuid(), &text), 0);
-        ck_assert_int_eq(authorize_peer(0, &text), 0);
-        ck_assert_int_eq(authorize_peer(geteuid() + 4711, &text), AUTHORIZE_E_DENIED);
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+        ck_assert_int_eq(authorize_peer(pair[0], &peer, &text), 0);
+        ck_assert_int_eq(authorize_peer(pair[0], &by_root, &text), 0);
+        ck_assert_int_eq(authorize_peer(pair[0], &stranger, &text), AUTHORIZE_E_DENIED);
         ck_assert_ptr_nonnull(text);
+        (void) close(pair[0]);
+        (void) close(pair[1]);
+        /* No process is behind this: nothing that could be looked at. */
+        if (geteuid() != 0)
+                ck_assert_int_eq(authorize_peer(-1, &peer, &gone), AUTHORIZE_E_DENIED);
 }
 END_TEST
 

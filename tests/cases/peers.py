@@ -1,0 +1,208 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+# test-as: root user
+"""Peers that are not what they should be.
+
+A launcher that was taken over, or is stopped, or says nothing, must cost its own crates and nobody
+else: agentcrate-run ends and says why, the broker goes on to serve. And a job that is shown a folder with
+sockets of the host in it must not reach the programs behind them, the broker least of all.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import mcp  # noqa: E402
+import tap  # noqa: E402
+
+# In place of agentcrate-launcher: file descriptor 3 is the link, the environment is empty. The numbers
+# are those of src/ipc/proto.h.
+IMPOSTOR = r"""#!/usr/bin/python3 -B
+import array, os, signal, socket, struct, sys, time
+
+MODE = open(os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "mode")).read()
+link = socket.socket(fileno=3)
+
+def frame(kind, payload=b"", number=0, sock=link, fds=()):
+    head = struct.pack("<HBBHHII", 0x4143, 1, len(fds), kind, 0, number, len(payload))
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    sock.sendmsg([head, payload], rights)
+
+def receive():
+    data, rights, _flags, _address = link.recvmsg(16 + 8192, socket.CMSG_SPACE(8 * 4))
+    fds = array.array("i")
+    for _level, _kind, some in rights:
+        fds.frombytes(some[: len(some) - len(some) % 4])
+    return struct.unpack("<HBBHHII", data[:16]) if data else None, list(fds)
+
+def failure(step):
+    return struct.pack("<iI32s1024s", 5, 0, step, b"")
+
+if MODE == "exit":
+    sys.exit(0)
+if MODE == "silent":
+    time.sleep(60)
+if MODE == "stopped":
+    os.kill(os.getpid(), signal.SIGSTOP)
+receive()
+if MODE == "garbage":
+    link.send(b"\xff" * 100)
+    time.sleep(60)
+if MODE == "refuses":
+    frame(65, failure(b"x" * 32))
+    time.sleep(60)
+frame(64, struct.pack("<II", os.getpid(), 0))
+head, fds = receive()
+if head is None:
+    time.sleep(60)
+if MODE == "unmade":
+    frame(67, struct.pack("<iI", 0, 0), head[5])
+if MODE == "foreign id":
+    frame(67, struct.pack("<iI", 0, 0), head[5] + 77)
+if MODE == "init fails":
+    frame(193, failure(b"private"), sock=socket.socket(fileno=fds[0]))
+if MODE == "init garbage":
+    socket.socket(fileno=fds[0]).send(b"garbage")
+if MODE == "init weak":
+    frame(192, struct.pack("<5Q8I256s", 1, 1, 0, 1, 0, 2, 1, 1, 1000, 1000, 1, 1, 0, b""),
+          sock=socket.socket(fileno=fds[0]))
+if MODE == "made nothing":
+    frame(66, struct.pack("<II", 1, 0), head[5])
+time.sleep(60)
+"""
+
+# What each of them leads to at once; the others say nothing, and are left to signals.
+LOUD = (
+    "exit",
+    "garbage",
+    "refuses",
+    "unmade",
+    "foreign id",
+    "init fails",
+    "init garbage",
+    "init weak",
+    "made nothing",
+)
+
+
+def impostor(mode):
+    """An environment with this launcher."""
+    folder = tap.folder("impostor")
+    tap.write(os.path.join(folder, "agentcrate-launcher"), IMPOSTOR, 0o755)
+    tap.write(os.path.join(folder, "mode"), mode)
+    return tap.clean_env(AGENTCRATE_LIBEXEC_DIR=folder)
+
+
+def run_with(mode):
+    ran = tap.crate("/bin/true", env=impostor(mode), timeout=20)
+    tap.equal(ran.rc, 125, "exit status")
+    tap.contains(ran.errors, "agentcrate-run: ")
+    tap.lacks(ran.errors, "not recoverable")
+
+
+def run_and_stop(mode):
+    """What waits for a launcher that says nothing can be told to stop."""
+    process = subprocess.Popen(
+        [tap.program("agentcrate-run"), "--", "/bin/true"],
+        env=impostor(mode),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.communicate(timeout=15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise tap.Failed("TERM did not end it") from None
+    tap.equal(process.returncode, 128 + signal.SIGTERM, "exit status")
+
+
+def broker_with(mode):
+    env = impostor(mode)
+    with mcp.Broker(env=env) as broker:
+        with broker.client() as client:
+            if mode in LOUD:
+                result = client.call("sandbox_exec", {"argv": ["/bin/true"]}, timeout=20)
+                tap.equal(result["isError"], True)
+                tap.equal(result["structuredContent"]["outcome"], "lost")
+            else:
+                client.start("tools/call", {"name": "sandbox_exec", "arguments": {"command": "true"}})
+            with broker.client() as other:
+                tap.equal(other.request("ping", timeout=10), {})
+            tap.equal(client.request("ping", timeout=10), {})
+
+
+CONNECT = """import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(5)
+try:
+    s.connect(sys.argv[1])
+    print("connected", s.recv(400))
+except OSError as e:
+    print(e.strerror)
+"""
+
+
+def shown_socket():
+    """A host program's socket in a shown folder: it is covered, writable or not."""
+    folder = tap.folder("shown")
+    os.chmod(folder, 0o777)
+    path = os.path.join(folder, "agent.sock")
+    with socket.socket(socket.AF_UNIX) as host:
+        host.bind(path)
+        os.chmod(path, 0o777)
+        host.listen()
+        for options, place in (
+            (["-w", folder], "/workspace"),
+            (["-w", folder + ":ro"], "/workspace"),
+            (["--ro", folder], folder),
+            (["--rw", folder], folder),
+            (["--profile", "strict", "-w", folder], "/workspace"),
+        ):
+            ran = tap.crate("python3", "-c", CONNECT, place + "/agent.sock", options=options)
+            ran.expect(0, out="Permission denied\n")
+        plan = tap.run([tap.program("agentcrate-run"), "--print-plan", "-w", folder, "--", "true"])
+        tap.contains(plan.text, "/workspace/agent.sock is a socket of a host program")
+
+
+def broker_from_inside():
+    """The broker's socket appears in a shown folder only after the crate was made."""
+    folder = tap.folder("late")
+    os.chmod(folder, 0o777)
+    path = os.path.join(folder, "agentcrate.sock")
+    wait = "import os, time\nwhile not os.path.exists('/workspace/ready'): time.sleep(0.02)\n"
+    job = subprocess.Popen(
+        [tap.program("agentcrate-run"), "-w", folder, "--", "python3", "-c", wait + CONNECT,
+         "/workspace/agentcrate.sock"],
+        env=tap.clean_env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    time.sleep(1)
+    with mcp.Broker(path=path):
+        tap.write(os.path.join(folder, "ready"))
+        out = job.communicate(timeout=30)[0].decode()
+    if os.geteuid() == 0:
+        # The job's uid is not root's.
+        tap.check("serves user" in out or "Permission denied" in out, out)
+    else:
+        tap.contains(out, "user namespace only")
+
+
+def tests():
+    for mode in LOUD:
+        tap.case(f"agentcrate-run and a launcher: {mode}", run_with, mode)
+    for mode in "silent", "stopped":
+        tap.case(f"agentcrate-run and a launcher: {mode}", run_and_stop, mode)
+    for mode in (*LOUD, "silent", "stopped"):
+        tap.case(f"the broker and a launcher: {mode}", broker_with, mode)
+    tap.case("row 39 a host program's socket in a shown folder", shown_socket)
+    tap.case("row 39 a job asks the broker for a crate", broker_from_inside)
+
+
+sys.exit(tap.main(tests))
