@@ -141,6 +141,7 @@ static int run_start(LauncherUnit *unit, LauncherRun *run, CrateError *ret_error
 
         limits_init(&limits);
         limits_merge(&limits, &unit->template->limits);
+        crate_limits_lower(&limits);
         request.limits = &limits;
         r = crate_build_plans(&request, &plans, ret_error);
         if (r == CRATE_BUILD_E_INVALID)

@@ -259,12 +259,12 @@ START_TEST(test_limits) {
         _cleanup_(bench_done) Bench bench;
 
         bench_init(&bench, HOST_TEMPLATE);
-        limits_set(&bench.limits, LIMIT_DISK, 4096);
-        limits_set(&bench.limits, LIMIT_INODES, 17);
+        limits_set(&bench.limits, LIMIT_DISK, 65536);
+        limits_set(&bench.limits, LIMIT_INODES, 64);
         limits_set(&bench.limits, LIMIT_OPEN_FILES, 99);
         limits_set(&bench.limits, LIMIT_FILE_SIZE, 1000);
         bench_build(&bench);
-        assert_line(bench.crate, "crate tmpfs          /dev/shm bytes=4096 inodes=17");
+        assert_line(bench.crate, "crate tmpfs          /dev/shm bytes=65536 inodes=64");
         assert_line(bench.crate, "crate rlimit         nofile=99");
         assert_line(bench.crate, "crate rlimit         fsize=1000");
 }
@@ -272,17 +272,38 @@ END_TEST
 
 /* A default never asks for more than this process has; what somebody asks for is left to fail by
  * name. */
+/* With less a crate could not be made: that is said before one is begun. */
+START_TEST(test_minima) {
+        static const struct {
+                LimitName name;
+                uint64_t value;
+                const char *text;
+        } cases[] = {
+                {LIMIT_DISK, 65535, "limit disk: 65535 is less than the 65536"},
+                {LIMIT_INODES, 63, "limit inodes: 63 is less than the 64"},
+                {LIMIT_OPEN_FILES, 31, "limit open_files: 31 is less than the 32"},
+                {LIMIT_OPEN_FILES, 1ULL << 40, "limit open_files: 1099511627776 is above"},
+        };
+        _cleanup_(bench_done) Bench bench;
+
+        bench_init(&bench, HOST_TEMPLATE);
+        limits_set(&bench.limits, cases[_i].name, cases[_i].value);
+        bench_refuse(&bench, EINVAL, cases[_i].text);
+}
+END_TEST
+
 START_TEST(test_open_files) {
         struct rlimit own = {.rlim_cur = 300, .rlim_max = 300};
         _cleanup_(bench_done) Bench bench;
         uint64_t value;
 
         bench_init(&bench, HOST_TEMPLATE);
-        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &own), 0);
         bench_build(&bench);
         ck_assert(is_rlimit(&bench, RLIMIT_NOFILE, &value));
         ck_assert_uint_eq(value, 1024);
 
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &own), 0);
+        bench_refuse(&bench, EINVAL, "limit open_files: 1024 is above");
         crate_limits_lower(&bench.limits);
         bench_build(&bench);
         ck_assert(is_rlimit(&bench, RLIMIT_NOFILE, &value));
@@ -379,7 +400,7 @@ START_TEST(test_digest) {
         bench_build(&bench);
         ck_assert_str_ne(bench.plans.digest, first);
         bench.request.profile = NULL;
-        limits_set(&bench.limits, LIMIT_DISK, 4096);
+        limits_set(&bench.limits, LIMIT_DISK, 65536);
         bench_build(&bench);
         ck_assert_str_ne(bench.plans.digest, first);
 }
@@ -561,6 +582,7 @@ int main(void) {
         tcase_add_test(tcase, test_strict);
         tcase_add_test(tcase, test_unknown_profile);
         tcase_add_test(tcase, test_limits);
+        tcase_add_loop_test(tcase, test_minima, 0, 4);
         tcase_add_test(tcase, test_open_files);
         tcase_add_test(tcase, test_workspace);
         tcase_add_test(tcase, test_bad_workspace);
