@@ -91,6 +91,24 @@ static void crate_on_deadline(Crate *crate) {
         crate_abort(crate, CRATE_LOST);
 }
 
+/*
+ * What is in the pipes is read, and they are closed: a pipe holds no more than is read here at
+ * once. A paused stream waits for its owner, however long; but the end of a job that was ended must
+ * not depend on a reader that has stopped.
+ */
+static void crate_on_drained(Crate *crate, uint64_t now) {
+        bool by_force = crate->cancelled || crate->result.limit != _LIMIT_INVALID;
+
+        crate->dead = true;
+        for (size_t i = 0; i < 2; i++) {
+                crate_read_stream(crate, (CrateStream) i);
+                if (!crate->paused[i] || by_force)
+                        crate_unwatch(crate, &crate->stream_fds[i]);
+        }
+        if (crate->stream_fds[0] >= 0 || crate->stream_fds[1] >= 0)
+                crate->drain_usec = now + CRATE_DRAIN_USEC;
+}
+
 static void crate_on_timer(Crate *crate) {
         uint64_t expirations, now = now_usec();
 
@@ -113,14 +131,8 @@ static void crate_on_timer(Crate *crate) {
                 else
                         crate_give_up(crate);
         }
-        if (due(&crate->drain_usec, now)) {
-                /* A paused stream waits for its owner, and for nobody else. */
-                crate->dead = true;
-                for (size_t i = 0; i < 2; i++)
-                        crate_read_stream(crate, (CrateStream) i);
-                if (crate->stream_fds[0] >= 0 || crate->stream_fds[1] >= 0)
-                        crate->drain_usec = now + CRATE_DRAIN_USEC;
-        }
+        if (due(&crate->drain_usec, now))
+                crate_on_drained(crate, now);
 }
 /* --- dispatch --- */
 
