@@ -8,6 +8,7 @@ to 07 (limits of memory and processes, units).
 """
 
 import ctypes
+import json
 import os
 import re
 import struct
@@ -17,7 +18,6 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 # pylint: disable=wrong-import-position
 import machine
-import mcp
 import tap
 
 CLONE_NEWUSER = 0x10000000
@@ -108,16 +108,20 @@ def refused_call():
         )
         with open(path + ".log", encoding="utf-8") as log:
             tap.equal(process.poll(), None, f"end of the broker: {log.read()}")
-        with mcp.Client(path) as client:
-            for _ in range(2):
-                result = client.call("sandbox_exec", {"command": "echo ran"})
-                text = " ".join(part.get("text", "") for part in result["content"])
-                tap.equal(result.get("isError"), True, "isError")
-                tap.contains(text, "user namespace", "text")
-                tap.contains(text, "sysctl", "text")
-                tap.equal(
-                    result.get("structuredContent", {}).get("outcome", "lost"), "lost", "outcome"
-                )
+        # From the broker's own user namespace: it serves no other.
+        inside = ["nsenter", "--user", "--preserve-credentials", "--target", str(process.pid)]
+        for _ in range(2):
+            ran = tap.run(
+                inside + [tap.program("agentcrate"), "call", "--json", "sandbox_exec",
+                          json.dumps({"command": "echo ran"})],
+                env=tap.clean_env(AGENTCRATE_SOCKET=path),
+            )
+            result = json.loads(ran.text)
+            text = " ".join(part.get("text", "") for part in result["content"])
+            tap.equal(result.get("isError"), True, "isError")
+            tap.contains(text, "user namespace", "text")
+            tap.contains(text, "sysctl", "text")
+            tap.equal(result["structuredContent"]["outcome"], "lost", "outcome")
     finally:
         tap.kill_and_wait(process)
 
