@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,7 @@
 #include "basic/macros.h"
 #include "basic/string-util.h"
 
-static int _printf_(2, 3) invalid(char **ret_text, const char *format, ...) {
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vasprintf(ret_text, format, ap);
-        va_end(ap);
-        if (n < 0) {
-                *ret_text = NULL;
-                return error_origin(-ENOMEM);
-        }
-        return HOST_PATH_E_INVALID;
-}
+#define invalid(ret_text, ...) outcome_text(HOST_PATH_E_INVALID, (ret_text), __VA_ARGS__)
 
 static const char *open_remedy(int error) {
         switch (error) {
@@ -182,6 +169,14 @@ int host_path_resolve(const char *what, const char *path, unsigned flags, size_t
         return 0;
 }
 
+/* Whether it is a folder's name and something that was meant as a mode. */
+static bool is_unknown_mode(const char *value, const char *mode) {
+        _cleanup_(freep) char *folder = strndup(value, (size_t) (mode - value));
+        struct stat st;
+
+        return folder && lstat(value, &st) < 0 && stat(folder, &st) >= 0 && S_ISDIR(st.st_mode);
+}
+
 int host_path_parse_workspace(const char *value, char **ret_path, bool *ret_readonly,
                               char **ret_text) {
         const char *mode = strrchr(value, ':');
@@ -193,6 +188,14 @@ int host_path_parse_workspace(const char *value, char **ret_path, bool *ret_read
                                          "which is writable, or DIR:ro");
         if (readonly ? mode == value : string_empty(value))
                 return invalid(ret_text, "--workspace has an empty path; give a folder");
+        if (mode && !readonly && is_unknown_mode(value, mode)) {
+                _cleanup_(freep) char *quoted = diag_quote(value);
+
+                return invalid(ret_text,
+                               "--workspace %s: only :ro may follow the folder, which is writable "
+                               "without it",
+                               quoted ?: "");
+        }
         path = readonly ? strndup(value, (size_t) (mode - value)) : strdup(value);
         if (!path)
                 return error_origin(-ENOMEM);

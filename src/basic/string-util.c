@@ -193,3 +193,18 @@ const char *string_after(const char *s, const char *prefix) {
 
         return strncmp(s, prefix, n) == 0 ? s + n : NULL;
 }
+
+int outcome_text(int outcome, char **ret_text, const char *format, ...) {
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0)
+                return error_origin(-ENOMEM);
+
+        *ret_text = text;
+        return outcome;
+}

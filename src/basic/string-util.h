@@ -53,3 +53,7 @@ static inline bool string_equal(const char *a, const char *b) {
 
 /* The rest of s behind prefix, or NULL. */
 const char *string_after(const char *s, const char *prefix);
+
+/* The text that belongs to an outcome, for a ret_text owned by the caller. Returns the outcome, or
+ * -ENOMEM. */
+int outcome_text(int outcome, char **ret_text, const char *format, ...) _printf_(3, 4);

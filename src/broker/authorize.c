@@ -2,29 +2,15 @@
 
 #include "broker/authorize.h"
 
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "basic/diag.h"
 #include "basic/error.h"
+#include "basic/string-util.h"
 #include "broker/peer.h"
 
-static int deny(char **ret_text, const char *format, ...) _printf_(2, 3);
-static int deny(char **ret_text, const char *format, ...) {
-        va_list ap;
-        char *text;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (r < 0)
-                return error_origin(-ENOMEM);
-
-        *ret_text = text;
-        return AUTHORIZE_E_DENIED;
-}
+#define deny(ret_text, ...) outcome_text(AUTHORIZE_E_DENIED, (ret_text), __VA_ARGS__)
 
 int authorize_peer(int connection, const struct ucred *peer, char **ret_text) {
         int r;

@@ -6,6 +6,7 @@
 
 #include "basic/diag.h"
 #include "basic/error.h"
+#include "basic/string-util.h"
 #include "broker/authorize.h"
 #include "broker/call.h"
 #include "broker/log.h"
@@ -28,21 +29,7 @@ typedef struct Execution {
         CrateResult unmade; /* the record of a job for which there could be no crate */
 } Execution;
 
-static int refuse(char **ret_text, const char *format, ...) _printf_(2, 3);
-static int refuse(char **ret_text, const char *format, ...) {
-        va_list ap;
-        char *text;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (r < 0)
-                return error_origin(-ENOMEM);
-
-        *ret_text = text;
-        return EXECUTOR_E_REFUSED;
-}
+#define refuse(ret_text, ...) outcome_text(EXECUTOR_E_REFUSED, (ret_text), __VA_ARGS__)
 
 static int refuse_error(const CrateError *error, char **ret_text) {
         *ret_text = result_error_text(error);
@@ -87,8 +74,14 @@ static int refuse_template(const Manager *manager, const char *name, char **ret_
                         return error_origin(-ENOMEM);
 
         quoted = diag_quote(name);
+        if (manager->policy->n_templates == 0)
+                return refuse(ret_text,
+                              "there is no template %s; the templates are: none, for agentcrated "
+                              "found none when it was started: " POLICY_EMPTY_REMEDY
+                              ", and start it again",
+                              quoted ?: name);
         return refuse(ret_text, "there is no template %s; the templates are: %s", quoted ?: name,
-                      list.data ?: "none");
+                      list.data);
 }
 
 static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arguments,

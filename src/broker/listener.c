@@ -3,7 +3,6 @@
 #include "broker/listener.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -36,21 +35,7 @@ struct Listener {
         bool complained;
 };
 
-static int invalid(char **ret_text, const char *format, ...) _printf_(2, 3);
-static int invalid(char **ret_text, const char *format, ...) {
-        va_list ap;
-        char *text;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (r < 0)
-                return error_origin(-ENOMEM);
-
-        *ret_text = text;
-        return LISTENER_E_INVALID;
-}
+#define invalid(ret_text, ...) outcome_text(LISTENER_E_INVALID, (ret_text), __VA_ARGS__)
 
 static int set_nonblocking(int fd) {
         int flags;
