@@ -653,7 +653,7 @@ START_TEST(test_print) {
         char *p = text;
 
         for (char *line; (line = strsep(&p, "\n")) && p; n_lines++) {
-                const char *stage = "tree\0late\0crate" + 5 * plan_op_stage(FIRST_OP + n_lines);
+                const char *stage = &"tree\0late\0crate"[5 * plan_op_stage(FIRST_OP + n_lines)];
                 const char *name = plan_op_type_to_string(FIRST_OP + n_lines);
 
                 ck_assert_msg(strncmp(line, stage, strlen(stage)) == 0, "%s", line);
