@@ -41,9 +41,9 @@ int diag_add(DiagList *list, const char *file, uint32_t line, uint32_t column, c
         if (n < 0)
                 diag.text = NULL;
 
-        diag.file = strdup(file);
+        diag.file = file ? strdup(file) : NULL;
         diag.path = string_empty(path) ? NULL : strdup(path);
-        if (!diag.text || !diag.file || (!string_empty(path) && !diag.path)) {
+        if (!diag.text || (file && !diag.file) || (!string_empty(path) && !diag.path)) {
                 diag_done(&diag);
                 return error_origin(-ENOMEM);
         }
@@ -113,11 +113,11 @@ char *diag_quote(const char *s) {
 char *diag_format(const Diag *diag) {
         _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
 
-        if (append_escaped(&buf, diag->file, strlen(diag->file)) < 0)
+        if (diag->file && append_escaped(&buf, diag->file, strlen(diag->file)) < 0)
                 return NULL;
         if (diag->line > 0 && strbuf_appendf(&buf, ":%u:%u", diag->line, diag->column) < 0)
                 return NULL;
-        if (strbuf_append_string(&buf, ": ") < 0)
+        if (diag->file && strbuf_append_string(&buf, ": ") < 0)
                 return NULL;
         if (diag->path && (append_escaped(&buf, diag->path, strlen(diag->path)) < 0 ||
                            strbuf_append_string(&buf, ": ") < 0))

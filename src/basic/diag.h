@@ -15,7 +15,7 @@
 #define DIAG_MAX 20U
 
 typedef struct Diag {
-        char *file;
+        char *file;            /* NULL: the fault is in no file */
         uint32_t line, column; /* 0: the file as a whole */
         char *path;            /* key path such as limits.memory; NULL or "" for none */
         char *text;            /* one sentence without a full stop: what is wrong and what to do */

@@ -103,6 +103,8 @@ static int list_templates(const StrV *dirs, DiagList *diags, StrV *ret_names) {
                 if (r < 0)
                         return error_trace(r);
         }
+        /* A folder that is missing, as the last one may be, is no outcome of ours. */
+        r = 0;
 
         if (all.n_items > 0)
                 qsort(all.items, all.n_items, sizeof(char *), compare_names);
@@ -180,21 +182,44 @@ const Template *policy_find_template(const Policy *policy, const char *name) {
 
 /* --- one template --- */
 
+int policy_explain_empty(const StrV *dirs, char **ret_text) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        int r;
+
+        r = strbuf_append_string(&text, "no templates in ");
+        for (size_t i = 0; i < dirs->n_items && r >= 0; i++)
+                r = strbuf_appendf(&text, "%s%s/templates.d", i > 0 ? ", " : "", dirs->items[i]);
+        if (r >= 0)
+                r = strbuf_append_string(&text, "; " POLICY_EMPTY_REMEDY);
+        if (r < 0)
+                return error_trace(r);
+        *ret_text = strbuf_steal(&text);
+        return *ret_text ? 0 : error_origin(-ENOMEM);
+}
+
 static int fault_no_template(const StrV *dirs, const char *name, DiagList *diags) {
         _cleanup_(freep) char *quoted = diag_quote(name);
         _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
         _cleanup_(diag_list_done) DiagList ignored = DIAG_LIST_NULL;
         _cleanup_(strv_done) StrV names = STRV_NULL;
+        _cleanup_(freep) char *empty = NULL;
         int r;
 
         if (!quoted)
                 return error_origin(-ENOMEM);
         r = list_templates(dirs, &ignored, &names);
+        if (r == 0 && names.n_items == 0) {
+                r = policy_explain_empty(dirs, &empty);
+                if (r < 0)
+                        return error_trace(r);
+                return error_trace(diag_add(diags, NULL, 0, 0, NULL, "there is no template %s: %s",
+                                            quoted, empty));
+        }
         for (size_t i = 0; i < names.n_items && r == 0; i++)
                 r = strbuf_appendf(&known, "%s%s", i == 0 ? "; there are " : ", ", names.items[i]);
         if (r == 0)
                 r = diag_add(diags, "templates.d", 0, 0, NULL, "no template is named %s%s", quoted,
-                             known.data ?: ", and there is no other");
+                             known.data);
         return error_trace(r);
 }
 

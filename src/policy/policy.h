@@ -38,4 +38,10 @@ int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
                          Template **ret_template);
 /* Reads agentcrated.json only, into an initialised config. */
 int policy_load_config(const StrV *dirs, DiagList *diags, Config *config);
+/* What to do where there is no template at all. */
+#define POLICY_EMPTY_REMEDY                                                                        \
+        "install AgentCrate completely, or set AGENTCRATE_DATA_DIR to the folder that holds its "  \
+        "templates.d"
+/* That none of the folders has a template, and the remedy; owned by the caller. */
+int policy_explain_empty(const StrV *dirs, char **ret_text);
 const Template *policy_find_template(const Policy *policy, const char *name);

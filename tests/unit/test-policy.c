@@ -290,9 +290,17 @@ END_TEST
 START_TEST(test_unknown_template) {
         FOLDERS;
 
-        check_load_template(&folders, "nix",
-                            "templates.d: no template is named \"nix\", and there is no other\n",
-                            NULL);
+        _cleanup_(freep) char *none = NULL;
+
+        /* The last folder is missing, as the user's own mostly is. */
+        ck_assert_int_eq(strv_appendf(&folders.dirs, "%s/nowhere", folders.base), 0);
+        ck_assert_int_gt(asprintf(&none,
+                                  "there is no template \"nix\": no templates in "
+                                  "%s/vendor/templates.d, %s/admin/templates.d, "
+                                  "%s/nowhere/templates.d; " POLICY_EMPTY_REMEDY "\n",
+                                  folders.base, folders.base, folders.base),
+                         0);
+        check_load_template(&folders, "nix", none, NULL);
         put(&folders, "vendor/templates.d/host.json", "{}");
         put(&folders, "admin/templates.d/host.json", "{}");
         put(&folders, "admin/templates.d/go.json", "{}");
