@@ -12,19 +12,22 @@
 int main(int argc, char *argv[]) {
         _cleanup_(run_options_done) RunOptions options = {};
         _cleanup_(freep) char *text = NULL;
+        const char *step = "cannot open /dev/null in the place of a closed standard file";
         int r;
 
         r = standard_fds_fill();
-        if (r >= 0)
+        if (r >= 0) {
+                step = "cannot read the command line";
                 r = run_options_parse(argc, argv, &options, &text);
+        }
         if (r == RUN_OPTIONS_E_INVALID) {
                 report("%s", text);
                 return EXIT_RUNNER_FAILED;
         }
         if (r >= 0)
-                r = run_command(&options);
+                r = run_command(&options, &step);
         if (r < 0) {
-                report("%s", strerror(-r));
+                report("%s: %s (%s)", step, strerror(-r), strerrorname_np(-r) ?: "?");
                 return EXIT_RUNNER_FAILED;
         }
         return r;

@@ -74,6 +74,9 @@ static void report_diags(const DiagList *diags) {
         }
         if (diags->n_dropped > 0)
                 report("%zu more faults were found", diags->n_dropped);
+        /* An end without a word would be the worst of all faults. */
+        if (diags->n_items == 0 && diags->n_dropped == 0)
+                report("the configuration is not usable, and it was not said why");
 }
 
 /* The template, and as root the range of uids that we share with the broker. */

@@ -2,11 +2,20 @@
 #include "run/pump.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "basic/time-util.h"
 
 #define END_OF_INPUT 4 /* control-D */
+
+/* A shell that has lost the end does not wait for long, and for a long job that does not care we
+ * hardly ever wake. */
+#define REPEAT_GAP_MIN_USEC (50 * USEC_PER_MSEC)
+#define REPEAT_GAP_MAX_USEC (1000 * USEC_PER_MSEC)
 
 /* --- output --- */
 
@@ -110,8 +119,7 @@ bool input_pump_wants_write(const InputPump *pump) {
 /* A terminal has no end that could be closed: it has a character for it, which at the end of a
  * started line only hands over that line. */
 static void source_ended(InputPump *pump) {
-        bool in_line = pump->end > 0 && pump->buffer[pump->end - 1] != '\n';
-
+        pump->in_line = pump->end > 0 && pump->buffer[pump->end - 1] != '\n';
         pump->source.fd = -EBADF;
         if (!pump->sink_is_terminal) {
                 pump->sink = fd_close(pump->sink);
@@ -119,7 +127,9 @@ static void source_ended(InputPump *pump) {
         }
         memset(pump->buffer, END_OF_INPUT, 2);
         pump->start = 0;
-        pump->end = in_line ? 2 : 1;
+        pump->end = pump->in_line ? 2 : 1;
+        pump->repeat_gap_usec = REPEAT_GAP_MIN_USEC;
+        pump->repeat_usec = now_usec() + pump->repeat_gap_usec;
 }
 
 /* To read a terminal from the background would stop us. A terminal that is not ours to control has
@@ -175,4 +185,48 @@ int input_pump_move(InputPump *pump, bool can_read) {
                 r = fill(pump);
         drain(pump);
         return error_trace(r);
+}
+
+/* --- the end of a terminal's input --- */
+
+int input_pump_repeat_msec(const InputPump *pump) {
+        uint64_t now = now_usec();
+
+        if (pump->repeat_usec == 0 || pump->sink < 0 || input_pump_wants_write(pump))
+                return -1;
+        if (now >= pump->repeat_usec)
+                return 0;
+        return (int) ((pump->repeat_usec - now + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
+}
+
+/* Whether the job has read all that was typed. Only its side of the terminal can tell: an end that
+ * nobody has read yet is no byte that could be counted. */
+static bool all_is_read(int master) {
+        _cleanup_(fd_closep) int peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        struct pollfd poll_fd = {.fd = peer, .events = POLLIN};
+
+        return peer >= 0 && poll(&poll_fd, 1, 0) == 0;
+}
+
+void input_pump_repeat_end(InputPump *pump) {
+        struct termios mode;
+
+        if (input_pump_repeat_msec(pump) != 0)
+                return;
+        pump->repeat_gap_usec *= 2;
+        if (pump->repeat_gap_usec > REPEAT_GAP_MAX_USEC)
+                pump->repeat_gap_usec = REPEAT_GAP_MAX_USEC;
+        pump->repeat_usec = now_usec() + pump->repeat_gap_usec;
+        if (tcgetattr(pump->sink, &mode) < 0 || !all_is_read(pump->sink))
+                return;
+
+        pump->start = pump->end = 0;
+        /* A line editor takes the end at the begin of a line only: somebody who types would finish
+         * the line first. */
+        if (!(mode.c_lflag & ICANON) && pump->in_line)
+                pump->buffer[pump->end++] = '\n';
+        pump->in_line = false;
+        pump->buffer[pump->end++] =
+                mode.c_cc[VEOF] != _POSIX_VDISABLE ? (char) mode.c_cc[VEOF] : END_OF_INPUT;
+        drain(pump);
 }

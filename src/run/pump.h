@@ -48,6 +48,9 @@ typedef struct InputPump {
         bool is_terminal;      /* the source is one */
         bool sink_is_terminal; /* end of input is a character there */
         bool is_stopped;       /* a terminal whose foreground is somebody else's */
+        bool in_line;          /* the source has ended within a line, which may still be open */
+        uint64_t repeat_usec;  /* when the end is to be shown again; 0 while it has not come */
+        uint64_t repeat_gap_usec;
         char *buffer;
         size_t start, end;
 } InputPump;
@@ -64,3 +67,12 @@ void input_pump_close_sink(InputPump *pump);
 /* Moves what can be moved now, after poll has told so. 0, or a negative errno of the source, which
  * has been taken as its end. */
 int input_pump_move(InputPump *pump, bool can_read);
+/*
+ * A terminal's end of input is a character that is for one read only, and that is lost when the job
+ * changes the terminal's mode before it has read it, as shells do that edit lines. Once the source
+ * has ended it is therefore shown again from time to time, as long as the job has nothing unread.
+ * How many milliseconds until then, for poll; -1: never.
+ */
+int input_pump_repeat_msec(const InputPump *pump);
+/* Does that, if it is due. */
+void input_pump_repeat_end(InputPump *pump);

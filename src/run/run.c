@@ -28,6 +28,7 @@
 
 typedef struct Runner {
         const RunOptions *options;
+        const char **step; /* what is being done, for main to say if it fails */
         RunSetup setup;
         RecordFile record;
         Terminal terminal;
@@ -120,7 +121,8 @@ static bool master_read(Runner *runner) {
         }
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return true;
-        /* EIO: nobody has the terminal open any more. */
+        /* EIO: nobody has the terminal open any more. The input keeps it: with its last master the
+         * job's session would be hung up before the job has ended by itself. */
         runner->master = fd_close(runner->master);
         return false;
 }
@@ -282,11 +284,12 @@ static void dispatch_input(Runner *runner, const struct pollfd *polls) {
 }
 
 static int runner_step(Runner *runner) {
+        int timeout = runner->master >= 0 ? input_pump_repeat_msec(&runner->input) : -1;
         struct pollfd polls[_POLL_MAX];
         int r = 0;
 
         fill_polls(runner, polls);
-        if (poll(polls, _POLL_MAX, -1) < 0)
+        if (poll(polls, _POLL_MAX, timeout) < 0)
                 return errno == EINTR ? 0 : error_origin(negative_errno());
 
         if (polls[POLL_SIGNAL].revents)
@@ -303,6 +306,8 @@ static int runner_step(Runner *runner) {
                 dispatch_input(runner, polls);
         if (polls[POLL_MASTER].revents && runner->master >= 0)
                 (void) master_read(runner);
+        if (runner->master >= 0)
+                input_pump_repeat_end(&runner->input);
         return r;
 }
 
@@ -355,6 +360,7 @@ static int runner_spawn(Runner *runner) {
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
         int r;
 
+        *runner->step = "cannot start agentcrate-launcher";
         if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
                 return error_origin(negative_errno());
         r = launcher_spawn(NULL, &runner->launcher, &error);
@@ -379,12 +385,14 @@ static int runner_start(Runner *runner) {
         };
         int r;
 
+        *runner->step = "cannot set up agentcrate-launcher";
         r = launcher_set_up(runner->launcher, &config, &error);
         if (r == LAUNCHER_E_FAILED)
                 return report_crate_error(&error);
         if (r < 0)
                 return error_trace(r);
 
+        *runner->step = "cannot make the crate";
         setup->job.stdin_mode = stdin_is_null() ? CRATE_STDIN_NULL : CRATE_STDIN_OWNER;
         terminal_get_size(&runner->terminal, &setup->job.rows, &setup->job.columns);
         memcpy(spec.plan_digest, setup->plans.digest, sizeof(spec.plan_digest));
@@ -395,9 +403,12 @@ static int runner_start(Runner *runner) {
         if (r < 0)
                 return error_trace(r);
 
+        *runner->step = "cannot watch for signals";
         r = open_signals(runner);
-        if (r >= 0 && setup->job.tty)
-                r = terminal_make_raw(&runner->terminal);
+        if (r < 0 || !setup->job.tty)
+                return error_trace(r);
+        *runner->step = "cannot make the terminal raw";
+        r = terminal_make_raw(&runner->terminal);
         return error_trace(r);
 }
 
@@ -453,11 +464,13 @@ static int runner_run(Runner *runner) {
         r = runner_start(runner);
         if (r != 0)
                 return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
+        *runner->step = "cannot wait for the crate";
         while (!runner->is_ended) {
                 r = runner_step(runner);
                 if (r < 0)
                         return error_trace(r);
         }
+        *runner->step = "cannot write the record";
         return runner_finish(runner);
 }
 
@@ -471,9 +484,10 @@ static int print_version(void) {
         return 0;
 }
 
-int run_command(const RunOptions *options) {
+int run_command(const RunOptions *options, const char **ret_step) {
         _cleanup_(runner_done) Runner runner = {
                 .options = options,
+                .step = ret_step,
                 .record = RECORD_FILE_NULL,
                 .terminal = TERMINAL_NULL,
                 .signal_fd = -EBADF,
@@ -493,13 +507,17 @@ int run_command(const RunOptions *options) {
                 if (r != 0)
                         return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
         }
+        *ret_step = "cannot read the template and plan the crate";
         r = run_setup_init(&runner.setup, options);
         if (r == 0 && options->action == RUN_ACTION_PRINT_PLAN) {
+                *ret_step = "cannot print the plan";
                 r = run_setup_print(&runner.setup);
                 return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
         }
-        if (r == 0 && options->result)
+        if (r == 0 && options->result) {
+                *ret_step = "cannot open the file of --result";
                 r = record_file_open(&runner.record, options->result);
+        }
         if (r != 0)
                 return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
 

@@ -4,5 +4,5 @@
 #include "run/options.h"
 
 /* Runs the command and says how it ended where that must be said. The exit status, or a negative
- * errno. */
-int run_command(const RunOptions *options);
+ * errno; *ret_step is then what could not be done. */
+int run_command(const RunOptions *options, const char **ret_step);

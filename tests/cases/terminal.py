@@ -194,6 +194,49 @@ def input_that_ends():
         tap.contains(ran.text, "abc")
 
 
+def input_that_ends_early():
+    """A shell that edits lines changes the terminal's mode after our input has ended: the end is
+    not lost by that."""
+    for given, output in (b"", None), (b"echo hi\n", "hi"), (b"echo hi", "hi"):
+        ran = tap.crate("bash", "--norc", "-i", options=["--tty"], stdin=given, timeout=20)
+        ran.expect(0)
+        if output:
+            lines = re.sub("\x1b\\[[?0-9]*[a-z]|\r", "\n", ran.text).split("\n")
+            tap.contains(lines, output, "lines")
+    with Session('"$RUN" --tty -- bash --norc -i </dev/null; echo rc=$?') as session:
+        session.expect("rc=0")
+        tap.equal(session.wait(), 0, "status")
+
+
+READER = """
+import os, sys, time
+text = os.read(0, 100)
+time.sleep(1.5)
+os.set_blocking(0, False)
+ends = 0
+try:
+    while not os.read(0, 100):
+        ends += 1
+except BlockingIOError:
+    pass
+print("read", text, "and", ends, "ends")
+"""
+
+
+def one_end_at_a_time():
+    """However long it reads nothing, a job finds one end and no heap of them."""
+    tap.need("python3")
+    ran = tap.crate("/usr/bin/python3", "-c", READER, options=["--tty"], stdin=b"abc\n", timeout=30)
+    tap.contains(ran.expect(0).text, "read b'abc\\n' and 1 ends")
+
+
+def every_read_has_its_end():
+    """As with a file: whoever reads after the end is told of it too."""
+    ran = tap.shell("cat; sleep 1; cat; cat; echo done", options=["--tty"], stdin=b"abc\n",
+                    timeout=30)
+    tap.contains(ran.expect(0).text, "done")
+
+
 def output_without_terminal():
     ran = tap.shell("test -t 0 && test -t 1 && test -t 2 && echo all", options=["--tty"]).expect(0)
     tap.contains(ran.text, "all")
@@ -251,6 +294,9 @@ def main():
     tap.case("terminal of the job is its own", terminal_is_private)
     tap.case("terminal loses no output", large_output)
     tap.case("terminal's input ends with ours", input_that_ends)
+    tap.case("terminal's input ends with ours, for a shell too", input_that_ends_early)
+    tap.case("terminal's input ends once where nobody reads it", one_end_at_a_time)
+    tap.case("terminal's input has an end for each reader", every_read_has_its_end)
     tap.case("terminal though ours is none", output_without_terminal)
     tap.case("runner in the background does not take the terminal's input",
              background_job_does_not_stop)
