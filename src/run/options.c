@@ -31,16 +31,22 @@ static int take_action(const Option *option, const char *value _unused_, void *t
         return options->action == RUN_ACTION_PRINT_PLAN ? 0 : OPTION_E_STOP;
 }
 
+/* Which of two was meant is not ours to guess. */
+static int given_twice(char **ret_text, const char *name) {
+        return option_invalid(ret_text, "%s was given twice; give it once", name);
+}
+
 static int take_workspace(const Option *option _unused_, const char *value, void *target,
                           char **ret_text) {
         RunOptions *options = target;
         char *path;
         int r;
 
+        if (options->workspace)
+                return given_twice(ret_text, "--workspace");
         r = host_path_parse_workspace(value, &path, &options->workspace_ro, ret_text);
         if (r != 0)
                 return r < 0 ? error_trace(r) : OPTION_E_INVALID;
-        free(options->workspace);
         options->workspace = path;
         return 0;
 }
@@ -110,6 +116,8 @@ static int take_timeout(const Option *option _unused_, const char *value, void *
         uint64_t usec;
         int r;
 
+        if (options->timeout)
+                return given_twice(ret_text, "--timeout");
         r = limit_parse_value(LIMIT_WALL_TIME, value, &usec, &text);
         if (r == -EINVAL)
                 return option_invalid(ret_text, "--timeout: %s", text);

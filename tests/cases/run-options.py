@@ -70,8 +70,23 @@ MISTAKES = [
     ("variable without name", ["-e", "NAME=VALUE"], "-e", "=x", "true"),
     ("variable that is not set", ["NOT_SET", "NAME=VALUE"], "-e", "NOT_SET", "true"),
     ("workspace mode cow", ["cow", "DIR:ro"], "-w", "/tmp:cow", "true"),
+    ("workspace mode rx", ["only :ro", "writable"], "-w", "/tmp:rx", "true"),
+    ("workspace mode rw", ["only :ro", "writable"], "-w", "/tmp:rw", "true"),
+    ("workspace twice", ["--workspace", "twice"], "-w", "/tmp", "-w", "/tmp:ro", "true"),
+    ("timeout twice", ["--timeout", "twice"], "-t", "1", "--timeout=2", "true"),
     ("root folder shown", ["--ro", "root folder"], "--ro", "/", "true"),
 ]
+
+
+def no_templates():
+    """An AgentCrate that is installed in part says so, whatever was asked of it."""
+    empty = tap.folder("data")
+    words = ["there is no template", "AGENTCRATE_DATA_DIR", "install"]
+    for data in "/nonexist", empty:
+        env = tap.clean_env(AGENTCRATE_DATA_DIR=data)
+        for options in [], ["--json"], ["--print-plan"], ["--tty"]:
+            refused([*words, '"host"', f"{data}/templates.d"], *options, "--", "true", env=env)
+        refused([*words, '"foo"'], "--template", "foo", "true", env=env)
 
 
 def paths(option):
@@ -324,6 +339,7 @@ def options_end():
 def main():
     for name, words, *arguments in MISTAKES:
         tap.case(f"mistake: {name}", refused, words, *arguments)
+    tap.case("mistake: no templates", no_templates)
     for option in "--workspace", "--ro", "--rw":
         tap.case(f"mistake: path of {option}", paths, option)
     tap.case("ENV-01 longest argument", long_argument)

@@ -134,7 +134,7 @@ START_TEST(test_workspace) {
 END_TEST
 
 START_TEST(test_workspace_bad) {
-        static const char *const values[] = {"", ":ro", "/a:cow"};
+        static const char *const values[] = {"", ":ro", "/a:cow", "/:rx"};
         _cleanup_(freep) char *path = NULL, *text = NULL;
         bool readonly;
 
@@ -158,7 +158,7 @@ int main(void) {
         tcase_add_test(tcase, test_link_on_the_way);
         tcase_add_loop_test(tcase, test_bad, 0, ELEMENTSOF(bad_cases));
         tcase_add_test(tcase, test_workspace);
-        tcase_add_loop_test(tcase, test_workspace_bad, 0, 3);
+        tcase_add_loop_test(tcase, test_workspace_bad, 0, 4);
         srunner_run_all(runner, CK_ENV);
         n_failed = srunner_ntests_failed(runner);
         srunner_free(runner);

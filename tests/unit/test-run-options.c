@@ -89,7 +89,7 @@ END_TEST
 START_TEST(test_paths) {
         _cleanup_(run_options_done) RunOptions colon = PARSE("-w", "/a:b", "x");
         _cleanup_(run_options_done) RunOptions relative = PARSE("-C", "src", "x");
-        _cleanup_(run_options_done) RunOptions last = PARSE("-w", "/a:ro", "-w", "/b", "-", "y");
+        _cleanup_(run_options_done) RunOptions last = PARSE("-w", "/b", "-", "y");
 
         ck_assert_str_eq(colon.workspace, "/a:b");
         ck_assert(!colon.workspace_ro);
@@ -144,6 +144,9 @@ static const BadCase bad_cases[] = {
         {{"x", "-w", ":ro", "y"}, {"--workspace", "empty"}},
         {{"x", "-w", "/w:cow", "y"}, {"--workspace", "cow", "DIR:ro"}},
         {{"x", "--ro", "", "y"}, {"--ro", "empty"}},
+        {{"x", "-w", "/:rw", "y"}, {"--workspace", "only :ro", "writable"}},
+        {{"x", "-w", "/a", "-w", "/b", "y"}, {"--workspace", "twice"}},
+        {{"x", "-t", "1", "-t", "1", "y"}, {"--timeout", "twice"}},
         {{"x", "-C", "", "y"}, {"-C", "empty"}},
         {{"x", "-e", "=v", "y"}, {"-e", "NAME=VALUE"}},
         {{"x", "-e", "", "y"}, {"-e", "NAME=VALUE"}},
