@@ -3,6 +3,7 @@
 """The options of each program are those of its page, and the pages are well formed."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -98,6 +99,59 @@ def permits_agree():
     tap.equal(permits_in_page(page_path("agentcrate-protocol", 7)), permitted, "permit tables")
 
 
+# What mdoc would change: a lone dot and a quoted word are its own.
+RENDERED = (
+    ("agentcrate-run", 1, "$ agentcrate-run -w . -t 10m -- make test"),
+    ("agentcrate-plan", 7, "$ agentcrate-run --print-plan -w . -- true"),
+    ("agentcrate-templates", 5, '{"from": path, "to": path}'),
+)
+
+
+def rendered(path):
+    if not shutil.which("mandoc"):
+        raise tap.Skip("host has no mandoc")
+    text = tap.run(["mandoc", "-Tascii", path]).expect(0).text
+    return " ".join(re.sub(".\x08", "", text).split())
+
+
+def examples_are_shown():
+    for name, section, text in RENDERED:
+        tap.contains(rendered(page_path(name, section)), text, f"{name}({section})")
+
+
+def members(value):
+    """The names of all members of an object, of those in it and in its lists."""
+    if isinstance(value, dict):
+        return set(value).union(*map(members, value.values()))
+    return set().union(*map(members, value)) if isinstance(value, list) else set()
+
+
+def record_is_described():
+    """Every member that a record has stands in its section, as a word of .Va."""
+    with open(page_path("agentcrate-run", 1), encoding="utf-8") as page:
+        section = page.read().split(".Sh RESULT RECORD\n")[1].split("\n.Sh ")[0]
+    described = set()
+    for line in section.splitlines():
+        if line.startswith((".Va ", ".It Va ")):
+            described |= set(re.findall(r"\w+", line)) - {"It", "Va"}
+    found = set()
+    for options, command in (["-t", "1"], "sleep 60"), ([], "/no/such/command"):
+        ran = tap.run([tap.program("agentcrate-run"), "--json", *options, "--", *command.split()])
+        found |= members(json.loads(ran.out))
+    tap.check({"outcome", "observed", "remedy", "peak", "wall_ms"} <= found, f"only {found!r}")
+    tap.equal(sorted(found - described), [], "members that agentcrate-run(1) does not name")
+
+
+def capture_maximum():
+    """The page names the largest --capture: one byte more is refused."""
+    page = rendered(page_path("agentcrate-run", 1))
+    maximum = re.search(r"the maximum is (\d+)", page)
+    tap.check(maximum, "no maximum")
+    run = tap.program("agentcrate-run")
+    tap.run([run, "--json", "--capture", maximum[1], "--", "true"]).expect(0)
+    tap.run([run, "--json", "--capture", str(int(maximum[1]) + 1), "--", "true"]).expect(125)
+
+
 def version_is_told(name, find):
     ran = tap.run([find(name), "--version"]).expect(0)
     tap.check(re.fullmatch(rf"{name} \d+\.\d+\.\d+\n", ran.text), lambda: str(ran))
@@ -113,6 +167,9 @@ def tests():
         tap.case(f"{name}: options in page and --help", options_agree, name, find, section)
         tap.case(f"{name}: --version", version_is_told, name, find)
     tap.case("the permit tables of agentcrate-protocol are those of the programs", permits_agree)
+    tap.case("examples are shown as they are to be typed", examples_are_shown)
+    tap.case("agentcrate-run(1) names every member of the record", record_is_described)
+    tap.case("agentcrate-run(1) names the maximum of --capture", capture_maximum)
     for path in pages:
         tap.case(f"mandoc -Tlint {os.path.basename(path)}", lint, path)
 
