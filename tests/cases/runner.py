@@ -302,13 +302,21 @@ def result_file():
 
 
 def result_file_through_link():
+    """A link to a file is refused, for an earlier job may have put it there; one to a pipe is not:
+    /dev/stdout is such a link."""
     folder = tap.folder("result")
-    os.symlink("real.json", os.path.join(folder, "link.json"))
-    tap.write(os.path.join(folder, "real.json"), "")
-    tap.run([RUN, "--result", os.path.join(folder, "link.json"), "true"]).expect(0)
-    tap.check(os.path.islink(os.path.join(folder, "link.json")), "the link was replaced")
-    with open(os.path.join(folder, "real.json"), encoding="utf-8") as file:
-        tap.equal(json.load(file)["outcome"], "exited", "outcome")
+    link, real = os.path.join(folder, "link.json"), os.path.join(folder, "real.json")
+    os.symlink("real.json", link)
+    tap.write(real, "untouched")
+    ran = tap.run([RUN, "--result", link, "--", "echo", "started"]).expect(125, out="")
+    tap.contains(ran.errors, "is a link")
+    tap.contains(ran.errors, link)
+    tap.equal(ran.err.count(b"\n"), 1, "lines")
+    tap.equal(os.readlink(link), "real.json", "link")
+    with open(real, encoding="utf-8") as file:
+        tap.equal(file.read(), "untouched", "file behind the link")
+    ran = tap.run([RUN, "--result", "/dev/stdout", "--", "true"]).expect(0, err="")
+    tap.equal(json.loads(ran.out)["outcome"], "exited", "outcome")
 
 
 def result_file_that_cannot_be():
