@@ -113,9 +113,13 @@ static int remove_stale(const struct sockaddr_un *address, char **ret_text) {
         if (lstat(address->sun_path, &st) < 0)
                 return 0;
         if (!S_ISSOCK(st.st_mode))
-                return invalid(ret_text, "%s exists and is no socket", address->sun_path);
+                return invalid(ret_text,
+                               "%s exists and is no socket; remove it or give another path",
+                               address->sun_path);
         if (address_is_served(address))
-                return invalid(ret_text, "%s is served by another process", address->sun_path);
+                return invalid(ret_text,
+                               "%s is served by another process; end it or give another path",
+                               address->sun_path);
         if (unlink(address->sun_path) < 0)
                 return invalid(ret_text, "%s cannot be replaced: %s", address->sun_path,
                                strerrordesc_np(errno));
@@ -129,8 +133,10 @@ int listener_bind(const char *path, int *ret_fd, char **ret_text) {
         int r;
 
         if (strlen(path) >= sizeof(address.sun_path))
-                return invalid(ret_text, "the path of the socket is longer than %zu bytes: %s",
-                               sizeof(address.sun_path) - 1, path);
+                return invalid(
+                        ret_text,
+                        "the path of the socket is longer than %zu bytes; give a shorter one: %s",
+                        sizeof(address.sun_path) - 1, path);
         memcpy(address.sun_path, path, strlen(path));
 
         r = remove_stale(&address, ret_text);
@@ -145,8 +151,10 @@ int listener_bind(const char *path, int *ret_fd, char **ret_text) {
         r = bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? errno : 0;
         (void) umask(mask);
         if (r > 0)
-                return invalid(ret_text, "no socket can be made at %s: %s", path,
-                               strerrordesc_np(r));
+                return invalid(ret_text,
+                               "no socket can be made at %s: %s; give a path in a folder that "
+                               "exists and that you may write",
+                               path, strerrordesc_np(r));
         if (listen(fd, LISTENER_BACKLOG) < 0)
                 return error_origin(negative_errno());
 

@@ -5,7 +5,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+
+/* The service manager tells so where it reads standard error; elsewhere a level is but noise. It is
+ * told to children too, whose standard error may be another: then dev:inode differ. */
+static bool stderr_is_journal(void) {
+        const char *stream = secure_getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+               fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
 
 /* One write a line, so that lines of several programs on one pipe do not mix. */
 static void _printf_(3, 0)
@@ -13,7 +25,7 @@ static void _printf_(3, 0)
         char line[1024];
         int n, m;
 
-        n = snprintf(line, sizeof(line), "%sagentcrated: ", isatty(STDERR_FILENO) ? "" : level);
+        n = snprintf(line, sizeof(line), "%sagentcrated: ", stderr_is_journal() ? level : "");
         m = vsnprintf(line + n, sizeof(line) - (size_t) n, format, ap);
         n = m < 0 ? n : n + m;
         if ((size_t) n < sizeof(line) && suffix)

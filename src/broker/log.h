@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The broker's own messages, on standard error: one line each. Where standard error is no terminal
- * a line begins with its level in the form that the service manager reads.
+ * The broker's own messages, on standard error: one line each. Where standard error is the
+ * journal a line begins with its level in the form that the service manager reads.
  */
 
 #include "basic/macros.h"

@@ -5,18 +5,22 @@
  * supervises them and answers. It holds no namespace code: that is the launcher's.
  */
 
-#include <getopt.h>
 #include <stdio.h>
 
+#include "basic/diag.h"
 #include "basic/error.h"
+#include "basic/option-table.h"
 #include "basic/parse-util.h"
 #include "broker/listener.h"
 #include "broker/log.h"
 #include "broker/manager.h"
 #include "broker/privileges.h"
 
-static const char *arg_listen;
-static uint64_t arg_idle_usec;
+typedef struct BrokerOptions {
+        bool help, version;
+        char *listen;       /* NULL: the socket is passed in */
+        uint64_t idle_usec; /* 0: not given */
+} BrokerOptions;
 
 enum {
         _MAIN_E_SUCCESS,
@@ -24,74 +28,88 @@ enum {
         MAIN_E_FAILED, /* it was said why */
 };
 
-static void help(void) {
-        printf("agentcrated [OPTIONS]\n\n"
-               "Runs tools of agents in crates. Started by its socket unit, or by hand:\n\n"
-               "      --listen PATH   make a UNIX socket at PATH and listen on it\n"
-               "      --idle TIME     end when nobody was connected for TIME (30, 500ms, 10m);\n"
-               "                      default: the configuration's when started by a socket, else\n"
-               "                      never\n"
-               "  -h, --help          show this\n"
-               "      --version       show the version\n\n"
-               "Sockets of clients are newline-framed MCP. See agentcrated(8).\n");
+static void broker_options_done(BrokerOptions *options) {
+        free(options->listen);
+        *options = (BrokerOptions){};
 }
 
-static int parse_argv(int argc, char *argv[]) {
-        enum {
-                ARG_LISTEN = 256,
-                ARG_IDLE,
-                ARG_VERSION
-        };
-        static const struct option options[] = {
-                {"listen", required_argument, NULL, ARG_LISTEN},
-                {"idle", required_argument, NULL, ARG_IDLE},
-                {"help", no_argument, NULL, 'h'},
-                {"version", no_argument, NULL, ARG_VERSION},
-                {},
-        };
-        int c, r;
+static int take_idle(const Option *option _unused_, const char *value, void *target,
+                     char **ret_text) {
+        _cleanup_(freep) char *quoted = NULL;
+        BrokerOptions *options = target;
+        int r;
 
-        while ((c = getopt_long(argc, argv, "+h", options, NULL)) >= 0)
-                switch (c) {
-                case ARG_LISTEN:
-                        arg_listen = optarg;
-                        break;
-                case ARG_IDLE:
-                        r = parse_time_usec(optarg, &arg_idle_usec);
-                        if (r == 0)
-                                break;
-                        log_error("--idle %s: it %s", optarg, parse_error_to_string(r));
-                        return MAIN_E_FAILED;
-                case 'h':
-                        help();
-                        return MAIN_E_DONE;
-                case ARG_VERSION:
-                        printf("agentcrated %s\n", PACKAGE_VERSION);
-                        return MAIN_E_DONE;
-                default:
-                        return MAIN_E_FAILED;
-                }
+        r = parse_time_usec(value, &options->idle_usec);
+        if (r == 0)
+                return 0;
+        quoted = diag_quote(value);
+        return option_invalid(ret_text, "--idle %s: it %s; give a time such as 30, 500ms or 10m",
+                              quoted ?: "", parse_error_to_string(r));
+}
 
-        if (optind < argc) {
-                log_error("there is an argument that is not known: %s", argv[optind]);
+static const Option option_rows[] = {
+        {"listen", 0, "PATH", option_take_string, offsetof(BrokerOptions, listen),
+         "make a UNIX socket at PATH and listen on it"},
+        {"idle", 0, "TIME", take_idle, 0,
+         "end when nobody was connected for TIME (30, 500ms, 10m); default is the configuration's "
+         "when the socket was passed in, else never"},
+        {"help", 'h', NULL, option_take_stop, offsetof(BrokerOptions, help), "print this text"},
+        {"version", 0, NULL, option_take_stop, offsetof(BrokerOptions, version),
+         "print the version"},
+};
+
+static const OptionTable option_table = {
+        .options = option_rows, .n_options = ELEMENTSOF(option_rows), .interleaved = true};
+
+static int print_help(void) {
+        fputs("Usage: agentcrated [OPTIONS]\n"
+              "Run the tools of agents in crates. Started by its socket unit, or by hand.\n\n",
+              stdout);
+        option_table_print(&option_table, stdout);
+        fputs("\nClients speak MCP, one message a line. See agentcrated(8).\n", stdout);
+        return MAIN_E_DONE;
+}
+
+static int parse_argv(int argc, char *argv[], BrokerOptions *options) {
+        _cleanup_(freep) char *text = NULL, *quoted = NULL;
+        _cleanup_(strv_done) StrV words = STRV_NULL;
+        int r;
+
+        r = option_table_parse(&option_table, argc, argv, options, &words, &text);
+        if (r < 0)
+                return error_trace(r);
+        if (r == OPTION_E_INVALID) {
+                log_error("%s", text);
+                return MAIN_E_FAILED;
+        }
+        if (options->help)
+                return print_help();
+        if (options->version) {
+                printf("agentcrated %s\n", PACKAGE_VERSION);
+                return MAIN_E_DONE;
+        }
+        if (words.n_items > 0) {
+                quoted = diag_quote(words.items[0]);
+                log_error("there is no argument %s; all that is taken are options, see "
+                          "agentcrated --help",
+                          quoted ?: "");
                 return MAIN_E_FAILED;
         }
         return 0;
 }
 
-static int open_listener(int *ret_fd) {
+static int open_listener(const char *path, int *ret_fd) {
         _cleanup_(fd_closep) int inherited = -EBADF;
         _cleanup_(freep) char *text = NULL;
         int r;
 
         r = listener_inherit(&inherited, &text);
-        if (r == 0 && arg_listen && inherited >= 0) {
-                log_error("a socket was passed in and --listen was given: only one of them is "
-                          "possible");
+        if (r == 0 && path && inherited >= 0) {
+                log_error("a socket was passed in and --listen was given; give only one of them");
                 return MAIN_E_FAILED;
         }
-        if (r == 0 && arg_listen)
-                r = listener_bind(arg_listen, ret_fd, &text);
+        if (r == 0 && path)
+                r = listener_bind(path, ret_fd, &text);
         else if (r == 0 && inherited < 0) {
                 log_error("no socket was passed in: start agentcrated by its socket unit or by "
                           "systemd-socket-activate, or give --listen PATH");
@@ -102,6 +120,18 @@ static int open_listener(int *ret_fd) {
         if (r == LISTENER_E_INVALID)
                 log_error("%s", text);
         return r > 0 ? MAIN_E_FAILED : error_trace(r);
+}
+
+/* It may serve without: its tools tell why nothing can be run. */
+static int warn_without_templates(const StrV *dirs) {
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = policy_explain_empty(dirs, &text);
+        if (r < 0)
+                return error_trace(r);
+        log_warning("nothing can be run: %s", text);
+        return 0;
 }
 
 static int load_policy(Policy **ret_policy) {
@@ -121,20 +151,22 @@ static int load_policy(Policy **ret_policy) {
         }
         if (diags.n_dropped > 0)
                 log_error("and %zu more faults", diags.n_dropped);
+        if (r == 0 && (*ret_policy)->n_templates == 0)
+                r = warn_without_templates(&dirs);
         return r > 0 ? MAIN_E_FAILED : error_trace(r);
 }
 
-static int run(void) {
+static int run(const BrokerOptions *options) {
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(policy_freep) Policy *policy = NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
-        ManagerConfig config = {.listen_path = arg_listen};
+        ManagerConfig config = {.listen_path = options->listen};
         int r;
 
         r = load_policy(&policy);
         if (r != 0)
                 return r;
-        r = open_listener(&fd);
+        r = open_listener(options->listen, &fd);
         if (r != 0)
                 return r;
         r = privileges_reduce();
@@ -142,9 +174,9 @@ static int run(void) {
                 return error_trace(r);
 
         config.listen_fd = TAKE_FD(fd);
-        config.idle_usec = arg_idle_usec > 0 ? arg_idle_usec
-                           : arg_listen      ? 0
-                                             : policy->config.idle_usec;
+        config.idle_usec = options->idle_usec > 0 ? options->idle_usec
+                           : options->listen      ? 0
+                                                  : policy->config.idle_usec;
         r = manager_new(&config, TAKE_PTR(policy), &manager);
         if (r < 0)
                 return error_trace(r);
@@ -160,12 +192,13 @@ static void ignore_sigpipe(void) {
 }
 
 int main(int argc, char *argv[]) {
+        _cleanup_(broker_options_done) BrokerOptions options = {};
         int r;
 
         ignore_sigpipe();
-        r = parse_argv(argc, argv);
+        r = parse_argv(argc, argv, &options);
         if (r == 0)
-                r = run();
+                r = run(&options);
         if (r < 0)
                 (void) log_errno(r, "it cannot go on");
         return r == 0 || r == MAIN_E_DONE ? EXIT_SUCCESS : EXIT_FAILURE;

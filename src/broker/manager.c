@@ -193,7 +193,8 @@ static int manager_open_cgroups(Manager *manager) {
         if (r < 0)
                 return error_trace(r);
         if (r > 0)
-                log_notice("crates have no cgroups of their own: %s", reason ?: "no reason known");
+                log_notice("crates have no cgroups of their own: %s; jobs run without",
+                           reason ?: "no reason known");
         return 0;
 }
 
