@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "basic/error.h"
@@ -31,7 +32,15 @@ static int socket_path(const CommonOptions *options, char **ret_path) {
 
 static int connect_failure(const char *path, int error) {
         const char *name = strerrorname_np(error) ?: "?";
+        struct stat st;
 
+        /* The kernel says ECONNREFUSED of these, too. */
+        if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+                complain("%s is no socket; give the path of the broker's socket by --socket or "
+                         "AGENTCRATE_SOCKET",
+                         path);
+                return BROKER_SOCKET_E_COMPLAINED;
+        }
         switch (error) {
         case ENOENT:
         case ENOTDIR:

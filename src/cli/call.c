@@ -122,7 +122,8 @@ static int run(const Command *command, int argc, char **argv) {
         if (r < 0)
                 return error_trace(r);
         if (reply.error)
-                return client_complain_error(&reply, words.items[0]);
+                return client_complain_error(&reply, words.items[0],
+                                             "; agentcrate tools lists tools and arguments");
         return print_result(&reply, options.json);
 }
 

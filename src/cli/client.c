@@ -181,7 +181,7 @@ int client_request(Client *client, const char *method, const char *members,
         return r < 0 ? error_trace(r) : r;
 }
 
-int client_complain_error(const ClientReply *reply, const char *what) {
+int client_complain_error(const ClientReply *reply, const char *what, const char *remedy) {
         _cleanup_(freep) char *text = NULL;
         int64_t code = 0;
 
@@ -189,6 +189,7 @@ int client_complain_error(const ClientReply *reply, const char *what) {
                                &code);
         (void) json_node_string(reply->doc, json_node_member(reply->doc, reply->error, "message"),
                                 &text, NULL);
-        complain("%s: %s (%" PRId64 ")", what, text ?: "the broker refused", code);
+        complain("%s: %s (%" PRId64 ")%s", what, text ?: "the broker refused", code,
+                 code == RPC_INVALID_PARAMS ? remedy : "");
         return code == RPC_INVALID_PARAMS ? EXIT_USAGE : EXIT_NO_BROKER;
 }

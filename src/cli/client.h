@@ -47,5 +47,6 @@ void client_done(Client *client);
 int client_request(Client *client, const char *method, const char *members,
                    void (*on_progress)(const char *text), ClientReply *ret_reply);
 
-/* Tells of reply->error, and gives the exit status that it means. */
-int client_complain_error(const ClientReply *reply, const char *what);
+/* Tells of reply->error, and gives the exit status that it means. remedy follows where the request
+ * was wrong. */
+int client_complain_error(const ClientReply *reply, const char *what, const char *remedy);

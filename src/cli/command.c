@@ -70,10 +70,10 @@ int command_parse(const Command *command, int argc, char *const *argv, size_t wo
         }
         if (words.n_items < words_min || words.n_items > words_max) {
                 *ret_status = complain_status(
-                        EXIT_USAGE, "%s: %s; usage: agentcrate %s [OPTIONS] %s", command->name,
+                        EXIT_USAGE, "%s: %s; usage: agentcrate %s [OPTIONS]%s%s", command->name,
                         words.n_items < words_min ? "an argument is missing"
                                                   : "there are too many arguments",
-                        command->name, command->arguments);
+                        command->name, *command->arguments ? " " : "", command->arguments);
                 return COMMAND_E_DONE;
         }
         *ret_words = words;

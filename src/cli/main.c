@@ -35,10 +35,16 @@ static int print_version(void) {
         return EXIT_SUCCESS;
 }
 
-static int unknown_command(const char *name) {
+static int unknown_word(const char *name) {
         _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
         _cleanup_(freep) char *quoted = diag_quote(name);
 
+        if (name[0] == '-')
+                return complain_status(
+                        EXIT_USAGE,
+                        "option %s is unknown before a command; known are --help, -h "
+                        "and --version; give a command's own options after it",
+                        quoted ?: "");
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
                 if (strbuf_appendf(&known, "%s%s", i > 0 ? ", " : "", commands[i]->name) < 0)
                         return error_origin(-ENOMEM);
@@ -56,7 +62,7 @@ static int dispatch(int argc, char **argv) {
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
                 if (string_equal(argv[1], commands[i]->name))
                         return commands[i]->run(commands[i], argc - 1, argv + 1);
-        return unknown_command(argv[1]);
+        return unknown_word(argv[1]);
 }
 
 int main(int argc, char *argv[]) {

@@ -90,7 +90,7 @@ static int run(const Command *command, int argc, char **argv) {
         if (r < 0)
                 return error_trace(r);
         if (reply.error)
-                return client_complain_error(&reply, "tools");
+                return client_complain_error(&reply, "tools", "");
         return print_tools(&reply, options.json);
 }
 

@@ -251,11 +251,15 @@ static int parse_timeout(ExecParser *parser, const JsonNode *node) {
         int64_t ms = 0;
         int r;
 
-        r = parse_integer(parser, node, "timeout_ms (milliseconds)", 1,
-                          INT64_MAX / (int64_t) USEC_PER_MSEC, &ms);
-        if (r != 0)
-                return r;
+        r = json_node_int64(parser->doc, node, &ms);
+        if (r < 0)
+                return error_trace(r);
+        if (r > 0 || ms < 1)
+                return fault(parser, "timeout_ms must be a positive integer: milliseconds");
 
+        /* More than this no clock reaches. */
+        if (ms > INT64_MAX / (int64_t) USEC_PER_MSEC)
+                ms = INT64_MAX / (int64_t) USEC_PER_MSEC;
         parser->timeout_given = true;
         limits_set(&parser->args->limits, LIMIT_WALL_TIME, (uint64_t) ms * USEC_PER_MSEC);
         return 0;

@@ -42,7 +42,7 @@ static const SchemaMember exec_arguments[] = {
         {.name = "stdin_encoding",
          .type = "string",
          .choices = encoding_choices,
-         .description = "how stdin is written; default: utf-8"},
+         .description = "how stdin is written: utf-8 (default) or base64"},
         {.name = "cwd",
          .type = "string",
          .description = "absolute working directory inside; default: /workspace"},
@@ -60,7 +60,7 @@ static const SchemaMember exec_arguments[] = {
         {.name = "on_hit",
          .type = "string",
          .choices = on_hit_choices,
-         .description = "what happens when a limit of pids, disk or inodes is met: end the job "
+         .description = "what happens when the limit disk or inodes is met: end the job "
                         "(default), or refuse the operation and go on"},
         {.name = "template",
          .type = "string",
@@ -68,8 +68,10 @@ static const SchemaMember exec_arguments[] = {
         {.name = "workspace",
          .type = "object",
          .members = workspace_members,
-         .description = "host directory to show at /workspace; default: the connection's, else "
-                        "an empty private one"},
+         .description =
+                 "object {path, mode}: the host directory path is shown at /workspace, read-only "
+                 "with mode ro, writable with rw (default); without it the connection's "
+                 "directory is, else an empty private one"},
         {},
 };
 

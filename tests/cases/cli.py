@@ -207,6 +207,7 @@ def refused(words, *arguments, rc=2, env=None):
 MISTAKES = [
     ("no command", ["--help"]),
     ("unknown command", ["nope", "stdio", "tools", "call"], "nope"),
+    ("option before the command", ["option", "--socket", "after it"], "--socket", "x", "tools"),
     ("unknown option", ["--nope", "--workspace"], "stdio", "--nope"),
     ("too many words", ["too many", "usage"], "tools", "x"),
     ("no tool", ["missing", "TOOL"], "call"),
@@ -228,6 +229,7 @@ def no_broker():
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
     refused([path, "ECONNREFUSED"], "tools", rc=125, env=env)
+    refused(["/dev/null is no socket", "--socket"], "tools", "--socket", "/dev/null", rc=125)
     refused(["longer than 107"], "tools", "--socket", "/" + "x" * 200, rc=125)
     if tap.WHO == "user":
         refused(["XDG_RUNTIME_DIR", "AGENTCRATE_SOCKET"], "tools", rc=125)
@@ -261,6 +263,9 @@ def tools(broker):
     ran = cli(broker, "tools").expect(0, err="")
     tap.check(ran.text.startswith("sandbox_exec\n"), f"no tool: {ran}")
     tap.contains(ran.text, "\n    argv ")
+    tap.contains(ran.text, "{path, mode}")
+    refused(["no tool", "agentcrate tools"], "call", "nosuch", "{}",
+            env=tap.clean_env(AGENTCRATE_SOCKET=broker.path))
     listed = json.loads(cli(broker, "tools", "--json").expect(0).out)
     tap.equal(listed[0]["name"], "sandbox_exec", "name")
     tap.check("inputSchema" in listed[0], "no schema")
