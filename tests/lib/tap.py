@@ -302,7 +302,8 @@ def _remove(path):
 def scratch():
     """A world-readable folder for this run of the script, removed at its end."""
     if "scratch" not in _made:
-        path = tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir="/var/tmp")
+        path = tempfile.mkdtemp(prefix=SCRATCH_PREFIX,
+                                dir=os.environ.get("AGENTCRATE_TEST_SCRATCH", "/var/tmp"))
         os.chmod(path, 0o755)
         _made["scratch"] = path
         owner = os.getpid()
