@@ -89,6 +89,15 @@ def no_templates():
         refused([*words, '"foo"'], "--template", "foo", "true", env=env)
 
 
+def failed_step():
+    """What breaks in the runner itself is named with the step."""
+    ran = tap.run(["/bin/bash", "-c", 'ulimit -n 4; exec "$0" true', RUN])
+    ran.expect(125, out="")
+    tap.contains(ran.errors, "agentcrate-run: cannot start agentcrate-launcher: ")
+    tap.contains(ran.errors, "EMFILE")
+    tap.equal(ran.err.count(b"\n"), 1, "lines")
+
+
 def paths(option):
     folder = tap.folder("paths")
     os.symlink("loop", os.path.join(folder, "loop"))
@@ -340,6 +349,7 @@ def main():
     for name, words, *arguments in MISTAKES:
         tap.case(f"mistake: {name}", refused, words, *arguments)
     tap.case("mistake: no templates", no_templates)
+    tap.case("a failure of the runner names its step", failed_step)
     for option in "--workspace", "--ro", "--rw":
         tap.case(f"mistake: path of {option}", paths, option)
     tap.case("ENV-01 longest argument", long_argument)
