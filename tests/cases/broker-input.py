@@ -317,6 +317,20 @@ def wrong_configuration():
     tap.check(not os.path.exists(path), "the socket was left")
 
 
+def no_templates():
+    """Without any template it serves, warns once, and each call is told the remedy."""
+    data = tap.folder("data")
+    with mcp.Broker(env=tap.clean_env(AGENTCRATE_DATA_DIR=data)) as broker:
+        with broker.client() as client:
+            result = client.call("sandbox_exec", {"argv": ["/bin/true"]})
+            tap.check(result["isError"], "isError")
+            for words in 'no template "host"; the templates are: none', "AGENTCRATE_DATA_DIR":
+                tap.contains(result["content"][0]["text"], words)
+        errors = broker.errors()
+    for words in f"no templates in {data}/templates.d, ", "AGENTCRATE_DATA_DIR":
+        tap.equal(errors.count(words), 1, f"{words!r} in {errors!r}")
+
+
 def socket_in_use(broker):
     """A socket that is served is not taken away; one that is left over is replaced."""
     ended = start([tap.libexec("agentcrated"), "--listen", broker.path])
@@ -467,6 +481,7 @@ def tests():
     tap.case("one right socket, and the end when idle", activated)
     tap.case("wrong options", wrong_options)
     tap.case("wrong configuration", wrong_configuration)
+    tap.case("no templates", no_templates)
     tap.case("a stop while jobs run", stop_ends_jobs)
     tap.case("a stop when idle", stop_when_idle)
     tap.case("a kill while a job runs", killed)
