@@ -292,10 +292,14 @@ def activated():
 
 def wrong_options():
     for options, says in (
-        (["--nope"], "nope"),
-        (["extra"], "extra"),
+        (["--nope"], 'option "--nope" is unknown; known are --listen, --idle'),
+        (["extra"], 'no argument "extra"'),
+        (["--listen"], "--listen needs a value: PATH"),
+        (["--listen", ""], "--listen has an empty value"),
+        (["--idle"], "--idle needs a value: TIME"),
         (["--idle", "-1"], "negative"),
-        (["--idle", "1Q"], "--idle 1Q"),
+        (["--idle", "1Q"], '--idle "1Q"'),
+        (["--idle", "5x"], "give a time such as"),
         (["--listen", "/" + "x" * 200], "longer than 107"),
         (["--listen", "/no/such/folder/s"], "No such file"),
         (["--listen", "/dev/null"], "no socket"),
@@ -303,6 +307,8 @@ def wrong_options():
         ended = start([tap.libexec("agentcrated"), *options])
         tap.equal(ended.returncode, 1, f"exit status with {options!r}")
         tap.contains(ended.stderr.decode(), says)
+        tap.check(ended.stderr.startswith(b"agentcrated: ") and ended.stderr.count(b"\n") == 1,
+                  f"not one sentence of ours: {ended.stderr!r}")
     tap.check(stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null was replaced")
 
 
