@@ -36,7 +36,7 @@ static StrV page_words(const char *page, const char *heading, const char *prefix
                         continue;
                 for (char *word = strtok_r(line + strlen(prefix), " ", &save); word;
                      word = strtok_r(NULL, " ", &save)) {
-                        if (strlen(word) < 3 && strchr(",.():", word[0]))
+                        if (strlen(word) < 3 && strchr(",.():;", word[0]))
                                 continue;
                         /* What follows another macro is no name of ours. */
                         if (word[0] >= 'A' && word[0] <= 'Z' && word[1] && !word[2])
