@@ -110,6 +110,15 @@ char *diag_quote(const char *s) {
         return strbuf_steal(&buf);
 }
 
+char *diag_quote_path(const char *path) {
+        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
+
+        if (strbuf_append_byte(&buf, '"') < 0 || append_escaped(&buf, path, strlen(path)) < 0 ||
+            strbuf_append_byte(&buf, '"') < 0)
+                return NULL;
+        return strbuf_steal(&buf);
+}
+
 char *diag_format(const Diag *diag) {
         _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
 

@@ -43,3 +43,5 @@ char *diag_format(const Diag *diag);
 char *diag_excerpt(const char *s, size_t size);
 /* The same in quotes. */
 char *diag_quote(const char *s);
+/* A path in quotes: escaped as above, but whole, since half a path names nothing. */
+char *diag_quote_path(const char *path);

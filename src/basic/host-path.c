@@ -33,7 +33,7 @@ static const char *open_remedy(int error) {
 }
 
 static int path_invalid(char **ret_text, const char *what, const char *path, int error) {
-        _cleanup_(freep) char *quoted = diag_quote(path);
+        _cleanup_(freep) char *quoted = diag_quote_path(path);
 
         return invalid(ret_text, "%s %s: %s (%s); %s", what, quoted ?: "", strerror(error),
                        strerrorname_np(error) ?: "?", open_remedy(error));
@@ -118,7 +118,7 @@ static int refuse_link(const char *what, const char *path, char **ret_text) {
         target = realpath(bare, NULL);
         if (!target)
                 return path_invalid(ret_text, what, path, errno);
-        quoted = diag_quote(path);
+        quoted = diag_quote_path(path);
         return invalid(ret_text,
                        "%s %s: is a link, which a job may have put there; if you mean what it "
                        "leads to, give %s",
@@ -189,7 +189,7 @@ int host_path_parse_workspace(const char *value, char **ret_path, bool *ret_read
         if (readonly ? mode == value : string_empty(value))
                 return invalid(ret_text, "--workspace has an empty path; give a folder");
         if (mode && !readonly && is_unknown_mode(value, mode)) {
-                _cleanup_(freep) char *quoted = diag_quote(value);
+                _cleanup_(freep) char *quoted = diag_quote_path(value);
 
                 return invalid(ret_text,
                                "--workspace %s: only :ro may follow the folder, which is writable "

@@ -42,7 +42,7 @@ static int resolve_directory(const char *path, char **ret_path, char **ret_text)
         _cleanup_(freep) char *resolved = NULL, *quoted = NULL;
         struct stat st;
 
-        quoted = diag_quote(path);
+        quoted = diag_quote_path(path);
         if (!quoted)
                 return error_origin(-ENOMEM);
 

@@ -62,6 +62,18 @@ static const char *const quotes[][2] = {
          "\"012345678901234567890123456789012345678901234567890123456789012\xe2\x80\xa6\""},
 };
 
+/* Longer than an excerpt, and still whole. */
+START_TEST(test_quote_path) {
+        char path[201] = "/", want[203];
+        _cleanup_(freep) char *s = NULL;
+
+        memset(path + 1, 'x', sizeof(path) - 2);
+        (void) snprintf(want, sizeof(want), "\"%s\"", path);
+        s = diag_quote_path(path);
+        ck_assert_str_eq(s, want);
+}
+END_TEST
+
 START_TEST(test_quote) {
         _cleanup_(freep) char *s = diag_quote(quotes[_i][0]);
 
@@ -86,6 +98,7 @@ int main(void) {
         tcase_add_test(tcase, test_format);
         tcase_add_test(tcase, test_list);
         tcase_add_loop_test(tcase, test_quote, 0, ELEMENTSOF(quotes));
+        tcase_add_test(tcase, test_quote_path);
         tcase_add_test(tcase, test_excerpt);
         srunner_run_all(runner, CK_ENV);
         n_failed = srunner_ntests_failed(runner);
