@@ -316,9 +316,12 @@ static int parse_conds(Parser *parser, const Word *words, size_t n_words, Seccom
                 if (rule->n_conds == SECCOMP_CONDS_MAX)
                         return fault(parser, &words[i], "more than %u conditions in one rule",
                                      SECCOMP_CONDS_MAX);
-                if (i == n_words)
-                        return fault(parser, &words[i - 1], "no condition behind '%s'",
-                                     words[i - 1].s);
+                if (i == n_words) {
+                        /* For the first one this is the "if" itself, which stands before words. */
+                        const Word *last = words + i - 1;
+
+                        return fault(parser, last, "no condition behind '%s'", last->s);
+                }
                 r = parse_cond(parser, words + i, n_words - i, &rule->conds[rule->n_conds], &used);
                 if (r < 0 || parser->n_faults > n_faults)
                         return error_trace(r);
