@@ -319,6 +319,46 @@ def result_file_through_link():
     tap.equal(json.loads(ran.out)["outcome"], "exited", "outcome")
 
 
+def result_folder_is_swapped():
+    """A job swaps the folder of the record: the one that was given is written, no other."""
+    work, other = tap.folder("work"), tap.folder("other")
+    os.mkdir(os.path.join(work, "out"), 0o777)
+    os.chmod(work, 0o777)
+    victim = tap.write(os.path.join(other, "record.json"), "mine\n", 0o666)
+    record = os.path.join(work, "out", "record.json")
+    swap = f"mv out moved && ln -s {other} out"
+    tap.run([RUN, "-w", work, "--result", record, "--", "sh", "-c", swap]).expect(0)
+    with open(victim, encoding="ascii") as file:
+        tap.equal(file.read(), "mine\n", "the other folder's file")
+    with open(os.path.join(work, "moved", "record.json"), encoding="utf-8") as file:
+        tap.contains(file.read(), '"outcome":"exited"')
+
+
+DEVICES = """import ctypes, os, stat
+for mode in (stat.S_IFCHR, stat.S_IFBLK, 0x10000 | stat.S_IFCHR):
+    try:
+        os.mknod("device", mode | 0o600, 0)
+        print("made")
+    except OSError as error:
+        print(error.strerror)
+os.mkfifo("pipe")
+open("file", "w").close()
+libc = ctypes.CDLL(None, use_errno=True)
+WHITEOUT = 4
+print(libc.renameat2(-100, b"file", -100, b"moved", WHITEOUT), os.strerror(ctypes.get_errno()))
+"""
+
+
+def no_devices():
+    """A job leaves no device in a workspace, not even overlayfs's 0:0; other kinds it may make."""
+    work = tap.folder("work")
+    os.chmod(work, 0o777)
+    refused = "Operation not permitted\n"
+    ran = tap.run([RUN, "-w", work, "--", "python3", "-c", DEVICES])
+    ran.expect(0, out=refused * 3 + "-1 " + refused)
+    tap.equal(sorted(os.listdir(work)), ["file", "pipe"], "what the job has left")
+
+
 def result_file_that_cannot_be():
     """It is known before the job starts."""
     marker = os.path.join(tap.folder("marker"), "touched")
@@ -395,6 +435,8 @@ def main():
     tap.case("PROC-04 an ignored signal stays ignored, outside only", ignored_signal_stays_ignored)
     tap.case("--result FILE", result_file)
     tap.case("--result FILE through a link", result_file_through_link)
+    tap.case("--result FILE in a folder that the job swaps", result_folder_is_swapped)
+    tap.case("no device is left in a workspace", no_devices)
     tap.case("--result FILE that cannot be written", result_file_that_cannot_be)
     tap.case("--result FILE after SIGKILL", result_file_after_kill)
     tap.case("--result to a pipe", result_to_pipe)
