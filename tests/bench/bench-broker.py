@@ -15,6 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import mcp  # pylint: disable=wrong-import-position
+import table  # pylint: disable=wrong-import-position
 
 WARM_UP = 5
 TRUE = ["/usr/bin/true"]
@@ -62,18 +63,8 @@ def measure(client, runs):
             begin = time.perf_counter()
             function(client)
             if run >= WARM_UP:
-                samples[name].append((time.perf_counter() - begin) * 1e6)
+                samples[name].append(time.perf_counter() - begin)
     return samples
-
-
-def print_samples(samples):
-    print(f"\n{'over the socket':52} {'min':>8} {'p10':>8} {'p50':>8} {'p99':>8} {'ratio':>7}")
-    base = None
-    for name, values in samples.items():
-        values.sort()
-        low, p10, p50, p99 = (values[(len(values) - 1) * p // 100] for p in (0, 10, 50, 99))
-        base = base or p50
-        print(f"{name:52} {low:8.0f} {p10:8.0f} {p50:8.0f} {p99:8.0f} {p50 / base:7.2f}")
 
 
 def rate(client, runs, in_flight):
@@ -130,7 +121,7 @@ def main():
         print_memory("connected, no call yet", broker)
         samples = measure(client, options.n)
         print_memory(f"after {options.n} calls", broker)
-        print_samples(samples)
+        table.print_table("over the socket", samples)
         found = rate(client, options.n, options.c)
         print(f"\n{options.c} calls in flight: {found:.0f} calls a second")
         print_memory("after these", broker)

@@ -23,6 +23,10 @@ class RpcError(Exception):
         self.code, self.error = error.get("code"), error
 
 
+class Closed(tap.Failed):
+    """The broker closed the connection before it answered."""
+
+
 class Client:
     """One connection. version LEGACY and older: initialize; MODERN: _meta in each request.
     workspace, mode: the connection's default workspace, as "agentcrate stdio -w" tells it."""
@@ -129,7 +133,7 @@ class Client:
             except socket.timeout:
                 continue
             if message is None:
-                raise tap.Failed(f"connection closed before the answer to {request_id!r}")
+                raise Closed(f"connection closed before the answer to {request_id!r}")
             if "method" in message:
                 self.notifications.append(message)
             else:

@@ -1,0 +1,230 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+# test-as: root user
+# test-exclusive: it compares pictures of the machine
+# test-timeout: 900
+"""kill -9 of a broker or a launcher at every step of making a crate leaves nothing after the next
+start: no process, cgroup, mount, net namespace or file. The client is answered with a named error
+or sees its connection closed, and never waits in vain.
+
+A step is a system call: one call is watched by strace to learn which the process makes, and then
+the same call is made once for each of them, with the kill injected there.
+"""
+
+import collections
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+# pylint: disable=wrong-import-position
+import machine
+import mcp
+import tap
+
+ANSWER_SECONDS = 40
+# What a process does again and again is looked at once in so many times.
+OF_ONE_KIND = 6
+JOB = {"argv": ["/bin/sh", "-c", "sleep 0.2"]}
+COMMAND = "agentcrate-laun"  # as far as the kernel keeps a name
+
+
+class Traced:
+    """strace attached to one process, with what is injected."""
+
+    def __init__(self, pid, *options):
+        self.path = os.path.join(tap.folder("trace"), "calls")
+        self.process = subprocess.Popen(
+            ["strace", "-q", "-o", self.path, *options, "-p", str(pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        if not tap.wait_until(lambda: self._has(pid), 10):
+            self.end()
+            raise tap.Failed(f"strace did not attach: {self.process.stderr.read()!r}")
+
+    def _has(self, pid):
+        """It is attached; or the process has met its end already, in the call it was found in."""
+        status = status_of(pid)
+        return (
+            f"TracerPid:\t{self.process.pid}\n" in status
+            or "State:\tZ" in status
+            or not status
+        )
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                tap.kill_and_wait(self.process)
+
+    def calls(self):
+        """The system calls in their order."""
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            found = re.findall(r"^(?:\d+ +)?(\w+)\(", file.read(), re.M)
+        # What it slept in when we came is taken up again by that name.
+        return [call for call in found if call != "restart_syscall"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_unused):
+        self.end()
+        self.process.stderr.close()
+
+
+def status_of(pid):
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def can_trace():
+    """A reason why not, or None."""
+    if not shutil.which("strace"):
+        return "host has no strace"
+    child = subprocess.Popen(["sleep", "30"])
+    try:
+        with Traced(child.pid):
+            return None
+    except tap.Failed:
+        return "host lets nobody trace"
+    finally:
+        tap.kill_and_wait(child)
+
+
+# --- which process ---
+
+
+def launchers(broker):
+    """pids of our launchers, those without children last."""
+    found = machine.descendants(broker.pid)
+    pids = [pid for pid, command in found.items() if command == COMMAND]
+    return sorted(pids, key=lambda pid: not machine.descendants(pid))
+
+
+def launcher(broker):
+    """The one that makes crates: below it is nothing while there are none."""
+    tap.wait_until(lambda: launchers(broker), 10)
+    return launchers(broker)[-1]
+
+
+# --- one fault ---
+
+
+def warm(client):
+    """Launchers stand, stocks are full: what is traced next is one crate and nothing else."""
+    tap.equal(client.exec("/bin/true")["outcome"], "exited", "the outcome before the fault")
+
+
+def learn(find):
+    with mcp.Broker() as broker, broker.client() as client:
+        warm(client)
+        with Traced(find(broker)) as traced:
+            client.call("sandbox_exec", JOB)
+        return traced.calls()
+
+
+def steps_of(calls):
+    """(system call, its how-manieth) at which to kill: each, but of many alike only some."""
+    count = collections.Counter()
+    steps = []
+    for call in calls:
+        count[call] += 1
+        steps.append((call, count[call]))
+    return [
+        (call, n)
+        for call, n in steps
+        if count[call] <= OF_ONE_KIND or n % (count[call] // OF_ONE_KIND + 1) == 1
+    ]
+
+
+def ask(broker):
+    """How the call ended, as one word."""
+    try:
+        with broker.client(timeout=ANSWER_SECONDS) as client:
+            result = client.call("sandbox_exec", JOB)
+    except (ConnectionError, mcp.Closed):
+        return "closed"
+    record = result.get("structuredContent")
+    if record is None:
+        return f"refused: {result}"
+    if record["outcome"] == "lost":
+        tap.check(record["error"] and record["error"]["text"], f"lost without an error: {record}")
+    return record["outcome"]
+
+
+def fault(find, call, n, allowed):
+    """Kills at that step; what the client saw must be one of allowed."""
+    broker = mcp.Broker()
+    try:
+        with broker.client() as client:
+            warm(client)
+            victim = find(broker)
+            inject = f"inject={call}:signal=KILL:when={n}"
+            with Traced(victim, "-e", f"trace={call}", "-e", inject):
+                seen = ask(broker)
+        tap.check(seen in allowed, f"{call} #{n}: the client saw {seen!r}, not one of {allowed}")
+        if broker.process.poll() is None:
+            # A broker that lives on has replaced what was killed.
+            with broker.client() as client:
+                warm(client)
+    finally:
+        if broker.process.poll() is None:
+            broker.stop()
+        else:
+            broker.log.close()
+    return seen
+
+
+def next_start(before):
+    with mcp.Broker() as broker, broker.client() as client:
+        warm(client)
+    before.expect_same(20)
+
+
+def faults(name, find, allowed):
+    before = machine.Picture.settled()
+    steps = steps_of(learn(find))
+    seen = collections.Counter()
+    failures = []
+    for call, n in steps:
+        try:
+            seen[fault(find, call, n, allowed)] += 1
+            left = machine.descendants()
+            if left and not tap.wait_until(lambda: not machine.descendants(), 15):
+                raise tap.Failed(f"{call} #{n}: left running: {machine.descendants()}")
+        except tap.Failed as failure:
+            failures.append(str(failure))
+    tap.diag(f"{name}: {len(steps)} steps, seen: {dict(seen)}")
+    tap.equal(failures, [], "faults that were not survived")
+    tap.check(len(steps) > 10, f"only {len(steps)} steps were found")
+    tap.check(seen.keys() - {"exited"}, "no kill has met the call")
+    next_start(before)
+
+
+def main():
+    tap.become_subreaper()
+    rows = [
+        ("a launcher", launcher, ("lost", "exited")),
+        ("the first launcher", lambda broker: launchers(broker)[0], ("lost", "exited", "closed")),
+        ("a broker", lambda broker: broker.pid, ("closed", "exited", "lost")),
+    ]
+    reason = can_trace()
+    for name, find, allowed in rows:
+        title = f"{name} that is killed at any step of making a crate leaves nothing"
+        if reason:
+            tap.skip(title, reason)
+        else:
+            tap.case(title, faults, name, find, allowed)
+
+
+sys.exit(tap.main(main))
