@@ -37,6 +37,7 @@ void config_init(Config *config) {
 
 void config_done(Config *config) {
         free(config->file);
+        free(config->audit_path);
         *config = (Config){};
 }
 
@@ -86,6 +87,35 @@ static int read_subuid_range(const Reader *reader, const JsonNode *node, void *t
         return 0;
 }
 
+static int read_audit_path(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        if (node->type != JSON_NODE_STRING)
+                return reader_fault_value(reader, node, "is neither a string nor null");
+        return reader_path(reader, node, &c->audit_path);
+}
+
+static int read_audit_failure(const Reader *reader, const JsonNode *node, void *target) {
+        static const char *const words[] = {"refuse", "continue", NULL};
+        Config *c = target;
+        size_t index = 0;
+        int r;
+
+        r = reader_choice(reader, node, words, &index);
+        c->audit_fail_open = index > 0;
+        return error_trace(r);
+}
+
+static int read_audit_payloads(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        if (json_node_bool(node, &c->audit_payloads) != 0)
+                return reader_fault_value(reader, node, "is neither true nor false");
+        return 0;
+}
+
 /* --- what is not built yet --- */
 
 static int read_null_string(const Reader *reader, const JsonNode *node, _unused_ void *target) {
@@ -126,14 +156,6 @@ static int read_empty_array(const Reader *reader, const JsonNode *node, _unused_
         if (node->type != JSON_NODE_ARRAY)
                 return reader_fault_value(reader, node, "is no array ([…])");
         return node->n_children > 0 ? reader_fault(reader, node, NOT_BUILT) : 0;
-}
-
-static int read_false(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        bool value;
-
-        if (json_node_bool(node, &value) != 0)
-                return reader_fault_value(reader, node, "is neither true nor false");
-        return value ? reader_fault(reader, node, NOT_BUILT) : 0;
 }
 
 /* The first word is what happens anyway. */
@@ -179,9 +201,9 @@ static const ReaderKey egress_keys[] = {
 };
 
 static const ReaderKey audit_keys[] = {
-        {.name = "path", .read = read_null_string},
-        {.name = "on_failure", .read = read_refuse},
-        {.name = "payloads", .read = read_false},
+        {.name = "path", .read = read_audit_path},
+        {.name = "on_failure", .read = read_audit_failure},
+        {.name = "payloads", .read = read_audit_payloads},
         {},
 };
 

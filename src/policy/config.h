@@ -6,6 +6,7 @@
  * and their type is checked, but they may only ask for what happens anyway.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,9 @@ typedef struct Config {
         uint64_t idle_usec;                 /* idle exit when socket-activated, default 60 s */
         size_t crates_max;                  /* instance.crates, default 64 */
         uint64_t subuid_base, subuid_count; /* default 1879048192, 65536 */
+        char *audit_path;                   /* NULL: the default place */
+        bool audit_fail_open;               /* audit.on_failure is "continue", default "refuse" */
+        bool audit_payloads;                /* default false */
 } Config;
 
 enum {

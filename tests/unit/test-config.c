@@ -41,6 +41,8 @@ START_TEST(test_values) {
         ck_assert_uint_eq(config.crates_max, 64);
         ck_assert_uint_eq(config.subuid_base, 1879048192);
         ck_assert_uint_eq(config.subuid_count, 65536);
+        ck_assert_ptr_null(config.audit_path);
+        ck_assert(!config.audit_fail_open && !config.audit_payloads);
 
         text = fixtures_read(file, &size);
         ck_assert_int_eq(config_parse(file, text, size, &diags, &config), 0);
@@ -50,6 +52,19 @@ START_TEST(test_values) {
         ck_assert_uint_eq(config.crates_max, 8);
         ck_assert_uint_eq(config.subuid_base, 200000);
         ck_assert_uint_eq(config.subuid_count, 1000);
+}
+END_TEST
+
+START_TEST(test_audit) {
+        static const char text[] = "{\"audit\": {\"path\": \"/srv/a.jsonl\", \"on_failure\": "
+                                   "\"continue\", \"payloads\": true}}";
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        _cleanup_(config_done) Config config = {};
+
+        config_init(&config);
+        ck_assert_int_eq(config_parse("f", text, sizeof(text) - 1, &diags, &config), 0);
+        ck_assert_str_eq(config.audit_path, "/srv/a.jsonl");
+        ck_assert(config.audit_fail_open && config.audit_payloads);
 }
 END_TEST
 
@@ -71,6 +86,7 @@ int main(void) {
         tcase_add_test(tcase, test_good);
         tcase_add_test(tcase, test_bad);
         tcase_add_test(tcase, test_values);
+        tcase_add_test(tcase, test_audit);
         tcase_add_test(tcase, test_schema);
         srunner_run_all(runner, CK_ENV);
         n_failed = srunner_ntests_failed(runner);
