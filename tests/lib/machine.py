@@ -12,7 +12,7 @@ import time
 import tap
 
 # Temporary folders of tests that may run meanwhile.
-OF_OTHER_TESTS = re.compile(r"agentcrate-(authorize|check|distcheck|ns|test|user)\.")
+OF_OTHER_TESTS = re.compile(r"agentcrate-(authorize|check|distcheck|ns|test|user|vm)\.")
 
 
 def _read(path):

@@ -28,6 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WHO = "root" if os.geteuid() == 0 else "user"
 SUBUID_BASE, SUBUID_COUNT = 1879048192, 65536
 SCRATCH_PREFIX = "agentcrate-test."
+SESSION = ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -232,6 +233,9 @@ def clean_env(**extra):
     }
     for name, value in os.environ.items():
         if name.startswith(("AGENTCRATE_", "ASAN_", "UBSAN_", "LSAN_", "LLVM_PROFILE")):
+            env[name] = value
+        # A real session, whose manager makes the scopes.
+        if name in SESSION and "AGENTCRATE_TEST_VM" in os.environ:
             env[name] = value
     env.update({name: value for name, value in extra.items() if value is not None})
     return env
