@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Writes the limits of one level to its cgroup, and reads each of them back. */
+
+#include "cgroup/cgroup.h"
+
+/* The largest number of tasks that the kernel takes. */
+#define CGROUP_PIDS_MAX 4194304U
+
+/*
+ * controllers are those that dir has. is_job: the job as a whole is ended when it runs out of
+ * memory. 0, CGROUP_E_FAILED or a negative errno.
+ */
+int cgroup_limits_write(int dir, const char *path, const CgroupLimits *limits, unsigned controllers,
+                        bool is_job, CgroupFailure *ret_failure);
