@@ -114,6 +114,7 @@ static void job_set_limits(CrateJob *job, const Execution *execution) {
         limits_merge(&job->limits, &execution->template->limits);
         crate_limits_lower(&job->limits);
         limits_merge(&job->limits, &execution->args.limits);
+        (void) limits_fit_disk(&job->limits);
         job->on_hit =
                 execution->args.on_hit_given ? execution->args.on_hit : execution->template->on_hit;
         job->capture = execution->args.capture_given ? execution->args.capture : CAPTURE_DEFAULT;

@@ -77,6 +77,21 @@ int capture_add(Capture *capture, const void *data, size_t size) {
         return 0;
 }
 
+size_t capture_last(const Capture *capture, char *ret_data, size_t size) {
+        size_t n_tail = size_min(size, capture->tail_size), n_head = 0;
+
+        /* Between the halves something may be missing: then the tail alone is the end. */
+        if (capture->total <= (uint64_t) capture->head_size + capture->tail_size)
+                n_head = size_min(size - n_tail, capture->head_size);
+        if (n_head > 0)
+                memcpy(ret_data, capture->head + capture->head_size - n_head, n_head);
+        for (size_t i = 0; i < n_tail; i++)
+                ret_data[n_head + i] =
+                        capture->tail[(capture->tail_start + capture->tail_size - n_tail + i) %
+                                      capture->tail_max];
+        return n_head + n_tail;
+}
+
 void capture_end(Capture *capture) {
         capture->ended = true;
 }

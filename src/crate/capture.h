@@ -30,6 +30,8 @@ int capture_add(Capture *capture, const void *data, size_t size); /* 0 or -ENOME
 /* The owner stopped to take the stream, say for a limit: what follows is neither counted nor kept.
  */
 void capture_end(Capture *capture);
+/* The last bytes of what was kept; returns how many. */
+size_t capture_last(const Capture *capture, char *ret_data, size_t size);
 /* Whether less than the whole stream was kept. */
 bool capture_truncated(const Capture *capture);
 

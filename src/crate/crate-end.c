@@ -7,13 +7,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/pidfd.h>
-#include <sys/vfs.h>
 
 #include "basic/error.h"
 
 #define CRATE_GRACE_USEC (2 * USEC_PER_SEC) /* between TERM and KILL */
 #define CRATE_KILL_USEC (1 * USEC_PER_SEC)  /* between killing the job and killing init */
-#define CRATE_SAMPLE_MAX_USEC (500 * USEC_PER_MSEC)
 
 /* The job's time so far, for evidence. */
 uint64_t crate_age_usec(const Crate *crate) {
@@ -54,6 +52,9 @@ void crate_end_job(Crate *crate, bool grace) {
                 crate_kill_init(crate);
                 return;
         }
+        /* All of the job at once, not only what still is in its first session. */
+        if (!grace && crate->cgroup)
+                (void) cgroup_crate_kill_job(crate->cgroup);
         /* A stopped job does not act on TERM. */
         if (grace)
                 (void) crate_send_signal(crate, SIGCONT);
@@ -61,14 +62,39 @@ void crate_end_job(Crate *crate, bool grace) {
         crate->ladder_usec = now_usec() + (grace ? CRATE_GRACE_USEC : CRATE_KILL_USEC);
 }
 
-/* A limit was met. The first one is what the record names. */
-void crate_breach(Crate *crate, LimitName name, uint64_t observed, bool grace) {
-        crate->result.limits[name].hits++;
-        if (crate->result.limit == _LIMIT_INVALID) {
-                crate->result.limit = name;
-                crate->result.limit_observed = observed;
-        }
+void crate_breach_at(Crate *crate, const CrateBreach *breach, bool grace) {
+        if (crate->state > CRATE_STATE_RUNNING)
+                return;
+        /* The first one is what the record names. */
+        if (crate->result.limit.name == _LIMIT_INVALID)
+                crate->result.limit = *breach;
         crate_end_job(crate, grace);
+}
+
+void crate_breach(Crate *crate, LimitName name, uint64_t observed, bool grace) {
+        CrateLimitState *state = &crate->result.limits[name];
+        CrateBreach breach = {
+                .name = name,
+                .max = state->max,
+                .observed = observed,
+                .level = CRATE_LEVEL_JOB,
+                .enforced_by = state->enforced_by,
+        };
+
+        state->hits++;
+        crate_breach_at(crate, &breach, grace);
+}
+
+void crate_hit(Crate *crate, LimitName name, uint64_t observed, uint64_t hits) {
+        if (crate->job.on_hit == ON_HIT_REFUSE)
+                crate->result.limits[name].hits = hits;
+        else
+                crate_breach(crate, name, observed, false);
+}
+
+void crate_end_for(Crate *crate, const CrateBreach *breach) {
+        crate_breach_at(crate, breach, false);
+        (void) crate_arm_timer(crate);
 }
 
 void crate_release(Crate *crate) {
@@ -77,6 +103,7 @@ void crate_release(Crate *crate) {
         crate->stdin_fd = fd_close(crate->stdin_fd);
         crate->init.fd = fd_close(crate->init.fd);
         crate->private_fd = fd_close(crate->private_fd);
+        crate->proc_fd = fd_close(crate->proc_fd);
         crate->job_fd = fd_close(crate->job_fd);
         crate->script_fd = fd_close(crate->script_fd);
 }
@@ -85,11 +112,15 @@ static void crate_decide_outcome(Crate *crate) {
         CrateResult *result = &crate->result;
 
         if (result->outcome == CRATE_SIGNALED && result->signal == SIGXFSZ &&
-            result->limit == _LIMIT_INVALID &&
+            result->limit.name == _LIMIT_INVALID &&
             crate->job.limits.max[LIMIT_FILE_SIZE] != LIMIT_UNLIMITED) {
                 result->limits[LIMIT_FILE_SIZE].hits++;
-                result->limit = LIMIT_FILE_SIZE;
-                result->limit_observed = crate->job.limits.max[LIMIT_FILE_SIZE];
+                result->limit = (CrateBreach){
+                        .name = LIMIT_FILE_SIZE,
+                        .max = crate->job.limits.max[LIMIT_FILE_SIZE],
+                        .observed = crate->job.limits.max[LIMIT_FILE_SIZE],
+                        .enforced_by = result->limits[LIMIT_FILE_SIZE].enforced_by,
+                };
         }
         if (result->outcome == CRATE_SIGNALED && result->signal == SIGSYS)
                 (void) crate_result_add_evidence(
@@ -98,7 +129,7 @@ static void crate_decide_outcome(Crate *crate) {
                         "another architecture than this host's");
         if (result->outcome == CRATE_EXEC_FAILED)
                 return;
-        if (result->limit != _LIMIT_INVALID)
+        if (result->limit.name != _LIMIT_INVALID)
                 result->outcome = CRATE_LIMIT;
         else if (crate->cancelled) {
                 result->outcome = CRATE_CANCELLED;
@@ -161,58 +192,27 @@ void crate_fail(Crate *crate, const ProtoFailure *failure) {
 void crate_lose(Crate *crate, const char *text) {
         if (crate->state >= CRATE_STATE_ENDED)
                 return;
-        if (!crate->result.error.text)
+        /* init may have fallen to a ceiling above the job's. */
+        crate_look_back(crate);
+        if (!crate->result.error.text && crate->result.limit.name == _LIMIT_INVALID)
                 (void) crate_error_set(&crate->result.error, "init", 0, NULL, NULL, "%s", text);
         crate->result.outcome = CRATE_LOST;
         crate_end(crate);
 }
 
-static void crate_note_usage(Crate *crate, LimitName name, uint64_t used, uint64_t left) {
-        CrateLimitState *limit = &crate->result.limits[name];
-
-        if (used > limit->peak)
-                limit->peak = used;
-        if (left > 0)
-                return;
-        if (crate->job.on_hit == ON_HIT_REFUSE) {
-                limit->hits++;
-                return;
-        }
-        crate_breach(crate, name, used, false);
-}
-
-/* The private tmpfs: a full one has refused something. Unchanged usage makes the looks rarer. */
-void crate_sample_disk(Crate *crate) {
-        struct statfs fs;
-        uint64_t used, before = crate->result.limits[LIMIT_DISK].peak;
-
-        if (crate->private_fd < 0 || fstatfs(crate->private_fd, &fs) < 0)
-                return;
-        used = (uint64_t) (fs.f_blocks - fs.f_bfree) * (uint64_t) fs.f_bsize;
-        if (fs.f_blocks > 0)
-                crate_note_usage(crate, LIMIT_DISK, used, (uint64_t) fs.f_bfree);
-        if (fs.f_files > 0)
-                crate_note_usage(crate, LIMIT_INODES, (uint64_t) (fs.f_files - fs.f_ffree),
-                                 (uint64_t) fs.f_ffree);
-
-        crate->sample_interval_usec =
-                used > before ? CRATE_SAMPLE_MIN_USEC : crate->sample_interval_usec * 2;
-        if (crate->sample_interval_usec > CRATE_SAMPLE_MAX_USEC)
-                crate->sample_interval_usec = CRATE_SAMPLE_MAX_USEC;
-}
-
 void crate_init_limits(Crate *crate) {
-        static const struct {
-                LimitName name;
-                const char *enforced_by;
-        } enforced[] = {
-                {LIMIT_WALL_TIME, "timer"},   {LIMIT_DISK, "mount"},       {LIMIT_INODES, "mount"},
-                {LIMIT_OPEN_FILES, "rlimit"}, {LIMIT_FILE_SIZE, "rlimit"}, {LIMIT_OUTPUT, "broker"},
+        static const LimitName unseen[] = {
+                LIMIT_CPUS,        LIMIT_OPEN_FILES,   LIMIT_FILE_SIZE,
+                LIMIT_IO_READ_BPS, LIMIT_IO_WRITE_BPS,
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(enforced); i++)
-                crate->result.limits[enforced[i].name] = (CrateLimitState){
-                        .max = crate->job.limits.max[enforced[i].name],
-                        .enforced_by = enforced[i].enforced_by,
+        for (LimitName name = 0; name < _LIMIT_MAX; name++)
+                crate->result.limits[name] = (CrateLimitState){
+                        .max = crate->job.limits.max[name],
+                        .enforced_by = limit_means_to_string(crate->means.of[name]),
                 };
+        /* Nothing keeps the peaks of these. */
+        for (size_t i = 0; i < ELEMENTSOF(unseen); i++)
+                crate->result.limits[unseen[i]].peak = LIMIT_UNLIMITED;
+        crate->result.limits_known = true;
 }

@@ -22,12 +22,23 @@ static int on_init_failed(void *userdata, Frame *frame) {
         return 0;
 }
 
+/* Where the cgroup counts, it alone does: a fork that another limit refuses first is none of its
+ * events. */
+static uint32_t crate_max_processes(const Crate *crate) {
+        uint64_t max = crate->job.limits.max[LIMIT_PIDS];
+
+        if (crate->means.of[LIMIT_PIDS] != LIMIT_BY_RLIMIT || max >= UINT32_MAX)
+                return 0;
+        return (uint32_t) max + 1;
+}
+
 static int crate_send_job(Crate *crate) {
         InitJob message = {.rows = crate->job.rows, .columns = crate->job.columns};
         int fds[3], r;
         size_t n = 0;
 
         fds[n++] = crate->job_fd;
+        message.max_processes = crate_max_processes(crate);
         if (crate->job.stdin_mode != CRATE_STDIN_NULL)
                 message.flags |= INIT_JOB_STDIN_PIPE;
         if (crate->job.tty)
@@ -62,8 +73,9 @@ static int on_init_ready(void *userdata, Frame *frame) {
         memcpy(&report, frame->payload, sizeof(report));
         if (!report_is_sound(&report))
                 return error_origin(-EPERM);
-        if (frame->n_fds > 0)
-                crate->private_fd = TAKE_FD(frame->fds[0]);
+        crate->proc_fd = TAKE_FD(frame->fds[0]);
+        if (frame->n_fds > 1)
+                crate->private_fd = TAKE_FD(frame->fds[1]);
         crate->state = CRATE_STATE_READY;
         crate->init.state = CRATE_STATE_READY;
         return crate_send_job(crate);
@@ -78,8 +90,9 @@ static int on_init_started(void *userdata, Frame *frame) {
         crate->init.state = CRATE_STATE_RUNNING;
         crate->start_usec = now_usec();
         crate->deadline_usec = wall != LIMIT_UNLIMITED ? crate->start_usec + wall : 0;
-        crate->sample_interval_usec = CRATE_SAMPLE_MIN_USEC;
-        crate->sample_usec = crate->start_usec + crate->sample_interval_usec;
+        r = crate_start_looking(crate);
+        if (r < 0)
+                return error_trace(r);
 
         if (crate->job.tty) {
                 if (frame->n_fds != 1)
@@ -166,14 +179,14 @@ static int on_init_exited(void *userdata, Frame *frame) {
                 result->exit_code = WEXITSTATUS(exited.wait_status);
         }
 
-        crate_sample_disk(crate);
+        crate_look_back(crate);
         crate_end(crate);
         crate->init.state = CRATE_STATE_ENDED;
         return 0;
 }
 
 const LinkPermit crate_init_permits[] = {
-        {INIT_READY, CRATE_STATE_MAKING, sizeof(InitReport), sizeof(InitReport), 0, 1,
+        {INIT_READY, CRATE_STATE_MAKING, sizeof(InitReport), sizeof(InitReport), 1, 2,
          on_init_ready},
         {INIT_FAILED, CRATE_STATE_MAKING, sizeof(ProtoFailure), sizeof(ProtoFailure), 0, 0,
          on_init_failed},

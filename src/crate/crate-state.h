@@ -8,11 +8,10 @@
 
 #include "basic/time-util.h"
 #include "crate/crate-internal.h"
+#include "crate/sampler.h"
 
 /* For what is left in the pipes of a job that has ended. */
 #define CRATE_DRAIN_USEC (5 * USEC_PER_SEC)
-/* Between two looks at the disk. */
-#define CRATE_SAMPLE_MIN_USEC (20 * USEC_PER_MSEC)
 
 enum {
         CRATE_STATE_MAKING = 1U << 0,
@@ -29,6 +28,7 @@ typedef enum CrateSource {
         SOURCE_STDIN,
         SOURCE_TIMER,
         SOURCE_PID,
+        SOURCE_CGROUP,
 } CrateSource;
 
 /* How far the ending of the job has come. */
@@ -38,6 +38,14 @@ typedef enum CrateLadder {
         LADDER_KILL, /* the job was killed by init */
         LADDER_INIT, /* init was killed */
 } CrateLadder;
+
+/* What the looks at a running job remember. */
+typedef struct Looking {
+        Sampler sampler;
+        uint64_t interval_usec;
+        uint64_t last_usec; /* when the last look was */
+        uint64_t disk, memory, pids, cpu_usec;
+} Looking;
 
 struct Crate {
         Launcher *launcher;
@@ -50,13 +58,15 @@ struct Crate {
         int epoll_fd, timer_fd;
         Link init;
         int pid_fd;
+        int proc_fd;    /* the crate's own /proc */
         int private_fd; /* the crate's tmpfs, for fstatfs only */
         int stream_fds[2];
         bool paused[2];
         int stdin_fd;
         size_t stdin_done;
         int job_fd, script_fd; /* memfds, until they are sent */
-        const CgroupCrate *cgroup;
+        CgroupCrate *cgroup;
+        LimitsMeans means;
 
         CrateLadder ladder;
         bool dead; /* the job's processes are known to be gone, or are not waited for any longer */
@@ -64,7 +74,7 @@ struct Crate {
         int cancel_signal;
         uint64_t start_usec;                                          /* of the job */
         uint64_t deadline_usec, ladder_usec, drain_usec, sample_usec; /* 0: none */
-        uint64_t sample_interval_usec;
+        Looking looking;
         bool ended; /* the result stands, on_end is still to be called */
         CrateResult result;
 };
@@ -80,8 +90,12 @@ int crate_make_job(Crate *crate, const CrateJob *job);
 
 /* --- crate-end.c: limits, and the ways to the end --- */
 void crate_init_limits(Crate *crate);
-void crate_sample_disk(Crate *crate);
+/* A limit of the job itself was met: it ends. */
 void crate_breach(Crate *crate, LimitName name, uint64_t observed, bool grace);
+/* The same for one that only refuses: what follows is asked of on_hit. hits is the count so far. */
+void crate_hit(Crate *crate, LimitName name, uint64_t observed, uint64_t hits);
+/* A ceiling was met, of whatever level. */
+void crate_breach_at(Crate *crate, const CrateBreach *breach, bool grace);
 uint64_t crate_age_usec(const Crate *crate);
 int crate_send_signal(Crate *crate, int number);
 void crate_end_job(Crate *crate, bool grace);
@@ -93,6 +107,14 @@ void crate_abort(Crate *crate, CrateOutcome outcome);
 void crate_lose(Crate *crate, const char *text);
 void crate_release(Crate *crate);
 void crate_finish_if_drained(Crate *crate);
+
+/* --- crate-sample.c: looks at the running job --- */
+int crate_start_looking(Crate *crate);
+void crate_look(Crate *crate);
+/* The cgroup's counters: has a limit been met? */
+void crate_check_cgroup(Crate *crate);
+/* When the job has ended: what only then is known. */
+void crate_look_back(Crate *crate);
 
 /* --- crate-stream.c: output and stdin --- */
 int crate_take_streams(Crate *crate, Frame *frame);

@@ -17,7 +17,7 @@ static void crate_on_chunk(Crate *crate, CrateStream stream, const char *data, s
         Capture *capture = stream == CRATE_STDOUT ? &crate->result.out : &crate->result.err;
         uint64_t max = crate->job.limits.max[LIMIT_OUTPUT], total;
 
-        if (crate->result.limit == LIMIT_OUTPUT)
+        if (crate->result.limit.name == LIMIT_OUTPUT)
                 return;
 
         total = crate->result.out.total + crate->result.err.total;
@@ -31,7 +31,7 @@ static void crate_on_chunk(Crate *crate, CrateStream stream, const char *data, s
                 crate_abort(crate, CRATE_LOST);
                 return;
         }
-        if (crate->result.limit == LIMIT_OUTPUT)
+        if (crate->result.limit.name == LIMIT_OUTPUT)
                 capture_end(capture);
         if (size == 0)
                 return;
@@ -41,17 +41,22 @@ static void crate_on_chunk(Crate *crate, CrateStream stream, const char *data, s
 }
 
 void crate_read_stream(Crate *crate, CrateStream stream) {
-        _uninitialized_ char buffer[CRATE_READ_SIZE];
+        /* Not on the stack: of a page there each is touched, of these only what is read into. */
+        _cleanup_(freep) char *buffer = malloc(CRATE_READ_SIZE);
 
+        if (!buffer) {
+                crate_abort(crate, CRATE_LOST);
+                return;
+        }
         for (unsigned i = 0; i < CRATE_READS_MAX; i++) {
                 ssize_t n;
 
                 if (crate->stream_fds[stream] < 0 || crate->paused[stream])
                         return;
-                n = read(crate->stream_fds[stream], buffer, sizeof(buffer));
+                n = read(crate->stream_fds[stream], buffer, CRATE_READ_SIZE);
                 if (n > 0) {
                         crate_on_chunk(crate, stream, buffer, (size_t) n);
-                        if ((size_t) n < sizeof(buffer) && crate->state < CRATE_STATE_ENDED)
+                        if ((size_t) n < CRATE_READ_SIZE && crate->state < CRATE_STATE_ENDED)
                                 return;
                         continue;
                 }

@@ -97,7 +97,7 @@ static void crate_on_deadline(Crate *crate) {
  * not depend on a reader that has stopped.
  */
 static void crate_on_drained(Crate *crate, uint64_t now) {
-        bool by_force = crate->cancelled || crate->result.limit != _LIMIT_INVALID;
+        bool by_force = crate->cancelled || crate->result.limit.name != _LIMIT_INVALID;
 
         crate->dead = true;
         for (size_t i = 0; i < 2; i++) {
@@ -118,11 +118,8 @@ static void crate_on_timer(Crate *crate) {
                 expirations = 0;
         if (due(&crate->deadline_usec, now))
                 crate_on_deadline(crate);
-        if (due(&crate->sample_usec, now)) {
-                crate_sample_disk(crate);
-                if (crate->state == CRATE_STATE_RUNNING)
-                        crate->sample_usec = now + crate->sample_interval_usec;
-        }
+        if (due(&crate->sample_usec, now))
+                crate_look(crate);
         if (due(&crate->ladder_usec, now)) {
                 if (crate->ladder == LADDER_TERM)
                         crate_end_job(crate, false);
@@ -155,6 +152,9 @@ static void crate_on_event(Crate *crate, CrateSource source) {
         case SOURCE_PID:
                 (void) epoll_ctl(crate->epoll_fd, EPOLL_CTL_DEL, crate->pid_fd, NULL);
                 crate_on_dead(crate);
+                break;
+        case SOURCE_CGROUP:
+                crate_check_cgroup(crate);
                 break;
         }
 }
@@ -304,6 +304,18 @@ static int crate_new_failed(int error, CrateError *ret_error) {
         return crate_explain_failure(&failure, ret_error);
 }
 
+static int crate_take_means(Crate *crate, const LimitsMeans *means, const Limits *limits,
+                            CrateError *ret_error) {
+        LimitsHost host;
+
+        if (means) {
+                crate->means = *means;
+                return 0;
+        }
+        limits_host_init(&host, ENFORCE_SAMPLED);
+        return limits_means_decide(&host, limits, &crate->means, ret_error);
+}
+
 int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
               const CrateCallbacks *callbacks, void *userdata, Crate **ret_crate,
               CrateError *ret_error) {
@@ -322,6 +334,7 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
                 .timer_fd = -EBADF,
                 .init = LINK_NULL,
                 .pid_fd = -EBADF,
+                .proc_fd = -EBADF,
                 .private_fd = -EBADF,
                 .stream_fds = {-EBADF, -EBADF},
                 .stdin_fd = -EBADF,
@@ -336,7 +349,11 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         capture_init(&crate->result.out, job->capture);
         capture_init(&crate->result.err, job->capture);
 
-        r = crate_note_groups(crate);
+        r = crate_take_means(crate, spec->means, &job->limits, ret_error);
+        if (r > 0)
+                return LAUNCHER_E_FAILED;
+        if (r == 0)
+                r = crate_note_groups(crate);
         if (r == 0)
                 r = crate_copy_job(crate, job);
         if (r == 0)
@@ -367,6 +384,7 @@ Crate *crate_free(Crate *crate) {
         crate->pid_fd = fd_close(crate->pid_fd);
         crate->timer_fd = fd_close(crate->timer_fd);
         crate->epoll_fd = fd_close(crate->epoll_fd);
+        sampler_done(&crate->looking.sampler);
         crate_job_done(&crate->job);
         crate_result_done(&crate->result);
         free(crate);

@@ -16,6 +16,7 @@
 
 #include "basic/string-util.h"
 #include "crate/launcher.h"
+#include "crate/limits-means.h"
 #include "crate/result.h"
 #include "policy/limits.h"
 
@@ -68,7 +69,10 @@ typedef struct CrateSpec {
         const char *template;
         bool workspace_rw;
         char plan_digest[PLAN_DIGEST_SIZE];
-        const CgroupCrate *cgroup; /* NULL: none; else borrowed until the crate is freed */
+        CgroupCrate *cgroup; /* NULL: none; else borrowed until the crate is freed */
+        /* What enforces the job's limits, see limits_means_decide(); with a cgroup the limits that
+         * are its part are in force already. Borrowed. NULL: whatever does without a cgroup. */
+        const LimitsMeans *means;
 } CrateSpec;
 
 /* Asks the launcher for a crate and queues the job. On failure nothing was started and on_end does
@@ -92,6 +96,10 @@ int crate_pause_output(Crate *crate, CrateStream stream, bool pause);
 int crate_take_stdin(Crate *crate);
 /* Sends a signal to the job's process group. */
 int crate_signal(Crate *crate, int signal);
+/* A ceiling that the job shares with others was met, and this is the one to end for it. */
+void crate_end_for(Crate *crate, const CrateBreach *breach);
+/* What was in use at the last look, where nothing better than looking is there; else 0. */
+void crate_get_usage(const Crate *crate, uint64_t *ret_memory, uint64_t *ret_pids);
 /* Ends the job: TERM, 2 s of grace, KILL (grace false: KILL at once). The outcome is cancelled.
  * on_end still comes. */
 void crate_cancel(Crate *crate, int signal, bool grace);

@@ -23,6 +23,17 @@ static const char *const outcome_names[] = {
         [CRATE_CANCELLED] = "cancelled", [CRATE_LOST] = "lost",
 };
 
+static const char *const level_names[] = {
+        [CRATE_LEVEL_JOB] = "job",
+        [CRATE_LEVEL_SANDBOX] = "sandbox",
+        [CRATE_LEVEL_TENANT] = "tenant",
+        [CRATE_LEVEL_INSTANCE] = "instance",
+};
+
+const char *crate_level_to_string(CrateLevel level) {
+        return level_names[level];
+}
+
 const char *crate_outcome_to_string(CrateOutcome outcome) {
         return (size_t) outcome < ELEMENTSOF(outcome_names) ? outcome_names[outcome] : NULL;
 }
@@ -83,7 +94,10 @@ void crate_result_init(CrateResult *result) {
                 .tenant = "owner",
                 .outcome = CRATE_LOST,
                 .exit_code = -1,
-                .limit = _LIMIT_INVALID,
+                .limit = {.name = _LIMIT_INVALID},
+                .pids_peak = LIMIT_UNLIMITED,
+                .io_read_bytes = LIMIT_UNLIMITED,
+                .io_write_bytes = LIMIT_UNLIMITED,
         };
         /* Only a name: should the kernel's pool not be ready, the clock is good enough. */
         if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != (ssize_t) sizeof(id))
@@ -98,7 +112,7 @@ void crate_result_done(CrateResult *result) {
         capture_done(&result->err);
         for (size_t i = 0; i < result->n_evidence; i++)
                 free(result->evidence[i].text);
-        *result = (CrateResult){.exit_code = -1, .limit = _LIMIT_INVALID};
+        *result = (CrateResult){.exit_code = -1, .limit = {.name = _LIMIT_INVALID}};
 }
 
 int crate_result_add_evidence(CrateResult *result, uint64_t usec, const char *kind,
@@ -153,6 +167,10 @@ static json_t *json_count(uint64_t value) {
         return json_integer((json_int_t) (value > INT64_MAX ? INT64_MAX : value));
 }
 
+static json_t *json_known(uint64_t value) {
+        return value == LIMIT_UNLIMITED ? json_null() : json_count(value);
+}
+
 /* A value of a limit in the unit that JSON has for it. */
 static json_t *json_limit_value(LimitName name, uint64_t value) {
         if (value == LIMIT_UNLIMITED)
@@ -188,18 +206,17 @@ static json_t *error_to_json(const CrateError *error) {
 }
 
 static json_t *limit_to_json(const CrateResult *result) {
-        const CrateLimitState *state;
+        const CrateBreach *limit = &result->limit;
         json_t *object;
 
-        if (result->limit == _LIMIT_INVALID)
+        if (limit->name == _LIMIT_INVALID)
                 return json_null();
-        state = &result->limits[result->limit];
         object = json_object();
-        if (member(object, "name", json_text(limit_to_string(result->limit))) &&
-            member(object, "max", json_limit_value(result->limit, state->max)) &&
-            member(object, "observed", json_limit_value(result->limit, result->limit_observed)) &&
-            member(object, "level", json_string("job")) &&
-            member(object, "enforced_by", json_text(state->enforced_by)))
+        if (member(object, "name", json_text(limit_to_string(limit->name))) &&
+            member(object, "max", json_limit_value(limit->name, limit->max)) &&
+            member(object, "observed", json_limit_value(limit->name, limit->observed)) &&
+            member(object, "level", json_text(crate_level_to_string(limit->level))) &&
+            member(object, "enforced_by", json_text(limit->enforced_by)))
                 return object;
         json_decref(object);
         return NULL;
@@ -226,9 +243,8 @@ static json_t *limits_to_json(const CrateResult *result) {
         };
         json_t *array = json_array();
 
-        for (int i = 0; i < _LIMIT_MAX; i++)
-                if (result->limits[i].enforced_by &&
-                    json_array_append_new(
+        for (int i = 0; result->limits_known && i < _LIMIT_MAX; i++)
+                if (json_array_append_new(
                             array, limit_state_to_json((LimitName) i, &result->limits[i])) < 0)
                         goto fail;
 
@@ -246,13 +262,13 @@ fail:
 static json_t *usage_to_json(const CrateResult *result) {
         json_t *object = json_object();
 
-        /* What only a cgroup can tell is null rather than a made-up number. */
+        /* What nobody could tell is null rather than a made-up number. */
         if (member(object, "wall_ms", json_count(result->wall_usec / USEC_PER_MSEC)) &&
             member(object, "cpu_ms", json_count(result->cpu_usec / USEC_PER_MSEC)) &&
             member(object, "memory_peak_bytes", json_count(result->memory_peak_bytes)) &&
-            member(object, "pids_peak", json_null()) &&
-            member(object, "io_read_bytes", json_null()) &&
-            member(object, "io_write_bytes", json_null()))
+            member(object, "pids_peak", json_known(result->pids_peak)) &&
+            member(object, "io_read_bytes", json_known(result->io_read_bytes)) &&
+            member(object, "io_write_bytes", json_known(result->io_write_bytes)))
                 return object;
         json_decref(object);
         return NULL;
@@ -363,8 +379,7 @@ static const LimitWords limit_words[_LIMIT_MAX] = {
         [LIMIT_IO_WRITE_BPS] = {"per second were written", "raise it"},
 };
 
-/* "64M", "1.5s", "512": the value as it would be given on the command line. */
-static void limit_value_format(LimitName name, uint64_t value, char *ret, size_t size) {
+void crate_limit_format(LimitName name, uint64_t value, char *ret, size_t size) {
         static const char suffixes[] = {'K', 'M', 'G'};
         int i = -1;
 
@@ -392,16 +407,22 @@ static void limit_value_format(LimitName name, uint64_t value, char *ret, size_t
 }
 
 static char *verdict_limit(const CrateResult *result) {
-        const CrateLimitState *state;
+        const CrateBreach *limit = &result->limit;
         char max[32], *line;
 
-        if (result->limit == _LIMIT_INVALID)
+        if (limit->name == _LIMIT_INVALID)
                 return NULL;
-        state = &result->limits[result->limit];
-        limit_value_format(result->limit, state->max, max, sizeof(max));
-        if (asprintf(&line, "limit %s: %s %s, the job was ended; %s",
-                     limit_to_string(result->limit), max, limit_words[result->limit].breach,
-                     limit_words[result->limit].change) < 0)
+        crate_limit_format(limit->name, limit->max, max, sizeof(max));
+        if (limit->level <= CRATE_LEVEL_SANDBOX) {
+                if (asprintf(&line, "limit %s: %s %s, the job was ended; %s",
+                             limit_to_string(limit->name), max, limit_words[limit->name].breach,
+                             limit_words[limit->name].change) < 0)
+                        return NULL;
+        } else if (asprintf(&line,
+                            "limit %s: %s %s by all that share the ceiling of the %s, the job was "
+                            "ended; run less at a time, or have the ceiling raised",
+                            limit_to_string(limit->name), max, limit_words[limit->name].breach,
+                            crate_level_to_string(limit->level)) < 0)
                 return NULL;
         return line;
 }
@@ -466,7 +487,7 @@ int crate_result_exit_status(const CrateResult *result) {
         case CRATE_SIGNALED:
                 return EXIT_SIGNAL_BASE + result->signal;
         case CRATE_LIMIT:
-                return result->limit == LIMIT_WALL_TIME ? EXIT_WALL_TIME : EXIT_OTHER_LIMIT;
+                return result->limit.name == LIMIT_WALL_TIME ? EXIT_WALL_TIME : EXIT_OTHER_LIMIT;
         case CRATE_EXEC_FAILED:
                 return exec_failed_status(&result->error);
         case CRATE_CANCELLED:

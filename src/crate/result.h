@@ -41,10 +41,26 @@ int crate_error_set(CrateError *error, const char *step, int errno_value, const 
                     const char *remedy, const char *format, ...) _printf_(6, 7);
 
 typedef struct CrateLimitState {
-        uint64_t max, peak, hits;
-        const char *enforced_by; /* "mount", "rlimit", "timer", "broker"; NULL: not in force, not
-                                    listed */
+        uint64_t max, peak, hits; /* peak LIMIT_UNLIMITED: not known */
+        const char *enforced_by; /* "cgroup", "mount", "rlimit", "sampler", "timer", "broker"; NULL:
+                                    nothing could */
 } CrateLimitState;
+
+/* Whose ceiling was met. */
+typedef enum CrateLevel {
+        CRATE_LEVEL_JOB,
+        CRATE_LEVEL_SANDBOX,
+        CRATE_LEVEL_TENANT,
+        CRATE_LEVEL_INSTANCE,
+} CrateLevel;
+
+/* What ended a job. */
+typedef struct CrateBreach {
+        LimitName name; /* _LIMIT_INVALID: nothing did */
+        uint64_t max, observed;
+        CrateLevel level;
+        const char *enforced_by; /* static */
+} CrateBreach;
 
 #define CRATE_EVIDENCE_MAX 16U
 
@@ -62,14 +78,16 @@ typedef struct CrateResult {
         int exit_code; /* -1 if none */
         int signal;    /* 0 if none */
         CrateError error;
-        LimitName limit; /* _LIMIT_INVALID if none */
-        uint64_t limit_observed;
+        CrateBreach limit;
         CrateLimitState limits[_LIMIT_MAX];
+        bool limits_known; /* they are in force and listed */
         bool workspace_rw; /* a host folder was writable: its disk is not limited, and the record
                               says so */
         Capture out, err;
         uint64_t wall_usec, cpu_usec;
         uint64_t memory_peak_bytes; /* largest single process where nothing better is known */
+        /* LIMIT_UNLIMITED: not known. */
+        uint64_t pids_peak, io_read_bytes, io_write_bytes;
         CrateEvidence evidence[CRATE_EVIDENCE_MAX];
         size_t n_evidence;
         char plan_digest[PLAN_DIGEST_SIZE];
@@ -81,6 +99,10 @@ int crate_result_add_evidence(CrateResult *result, uint64_t usec, const char *ki
                               const char *format, ...) _printf_(4, 5);
 
 const char *crate_outcome_to_string(CrateOutcome outcome);
+/* "job", "sandbox", "tenant", "instance" */
+const char *crate_level_to_string(CrateLevel level);
+/* "64M", "1.5s", "512": a value as it would be given on the command line. */
+void crate_limit_format(LimitName name, uint64_t value, char *ret, size_t size);
 /* The record as JSON (tools.md's form); with_output false leaves stdout and stderr empty but keeps
  * their byte counts. NULL: out of memory. */
 json_t *crate_result_to_json(const CrateResult *result, bool with_output);

@@ -84,7 +84,7 @@ enum {
         INIT_SIGNAL,    /* InitSignal: to the job's process group */
 
         /* --- init -> host --- */
-        INIT_READY = 192, /* InitReport; fds: O_PATH of the private tmpfs */
+        INIT_READY = 192, /* InitReport; fds: /proc of the crate, O_PATH of the private tmpfs */
         INIT_FAILED,      /* ProtoFailure: before ready */
         INIT_STARTED,     /* InitStarted; fds: stdin (if piped), stdout, stderr; or one terminal */
         INIT_EXITED,      /* InitExited: the job's main process has ended and everything else in the
@@ -101,6 +101,8 @@ enum {
 typedef struct InitJob {
         uint32_t flags;
         uint16_t rows, columns; /* of the terminal */
+        uint32_t max_processes; /* RLIMIT_NPROC of the job, init is one of them; 0: as it is */
+        uint32_t reserved;
 } InitJob;
 
 typedef struct InitSignal {

@@ -112,7 +112,24 @@ static int init_late_stage(const InitContext *context, int private_fd, ProtoFail
         return init_late(&context->plan, private_fd, ret_failure);
 }
 
-static int init_set_up(InitContext *context, int *ret_private_fd, InitReport *ret_report,
+/* What the host is shown of the crate: its processes, and its private files, if it has any. */
+typedef struct InitView {
+        int fds[2];
+        size_t n_fds;
+} InitView;
+
+static int init_open_view(int private_fd, InitView *ret_view, ProtoFailure *ret_failure) {
+        InitView view = {.fds = {open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)}, .n_fds = 1};
+
+        if (view.fds[0] < 0)
+                return failure_here(ret_failure, "open-proc", "/proc");
+        if (private_fd >= 0)
+                view.fds[view.n_fds++] = private_fd;
+        *ret_view = view;
+        return 0;
+}
+
+static int init_set_up(InitContext *context, InitView *ret_view, InitReport *ret_report,
                        ProtoFailure *ret_failure) {
         _cleanup_(fd_closep) int private_fd = -EBADF;
         uint32_t abi;
@@ -138,8 +155,12 @@ static int init_set_up(InitContext *context, int *ret_private_fd, InitReport *re
         if (r < 0)
                 return error_trace(r);
 
+        r = init_open_view(private_fd, ret_view, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+
+        (void) TAKE_FD(private_fd);
         ret_report->landlock_abi = abi;
-        *ret_private_fd = TAKE_FD(private_fd);
         return 0;
 }
 
@@ -258,21 +279,22 @@ _noreturn_ void init_run(InitContext *context) {
         };
         ProtoFailure failure;
         InitReport report;
-        int private_fd;
+        InitView view;
 
         init_close_fds(context);
         setup_expect(context->setup_fd, SETUP_GO);
         init.link.fd = context->control_fd;
         init.link.userdata = &init;
         init.signal_fd = init_open_signals(&failure);
-        if (init.signal_fd < 0 || init_set_up(context, &private_fd, &report, &failure) < 0)
+        if (init.signal_fd < 0 || init_set_up(context, &view, &report, &failure) < 0)
                 init_fail(context->control_fd, &failure);
 
         (void) close(context->setup_fd);
-        if (frame_send(context->control_fd, INIT_READY, 0, &report, sizeof(report), &private_fd,
-                       private_fd >= 0) != 0)
+        if (frame_send(context->control_fd, INIT_READY, 0, &report, sizeof(report), view.fds,
+                       view.n_fds) != 0)
                 _exit(EXIT_FAILURE);
-        private_fd = fd_close(private_fd);
+        for (size_t i = 0; i < view.n_fds; i++)
+                (void) close(view.fds[i]);
 
         init_loop(&init);
         _exit(EXIT_SUCCESS);

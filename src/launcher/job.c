@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
@@ -38,6 +39,7 @@ typedef struct JobStart {
         int stdio[3];  /* the job's ends */
         int script_fd; /* -EBADF: none */
         int cgroup_fd; /* -EBADF: none */
+        uint32_t max_processes;
         bool tty;
         /* Written by the child, which shares our memory until its exec. */
         int error;
@@ -69,6 +71,21 @@ static int job_close_filter(void) {
 
         return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 ? negative_errno()
                                                                               : 0;
+}
+
+/* Counted for each user namespace, so that nothing outside of the crate adds to it. What we may not
+ * have ourselves, a job cannot be given. */
+static int job_limit_processes(uint32_t max) {
+        struct rlimit limit;
+
+        if (max == 0)
+                return 0;
+        if (getrlimit(RLIMIT_NPROC, &limit) < 0)
+                return negative_errno();
+        if (limit.rlim_max > max)
+                limit.rlim_max = max;
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_NPROC, &limit) < 0 ? negative_errno() : 0;
 }
 
 static int fd_move(int fd, int to) {
@@ -158,7 +175,9 @@ static _noreturn_ void job_child(JobStart *start) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         start->step = INIT_EXEC_STEP_LIMITS;
-        start->error = -job_close_filter();
+        start->error = -job_limit_processes(start->max_processes);
+        if (start->error == 0)
+                start->error = -job_close_filter();
         if (start->error != 0)
                 _exit(127);
         start->step = INIT_EXEC_STEP_EXEC;
@@ -356,6 +375,7 @@ int job_start(Job *job, int control_fd, Frame *frame, InitExited *ret_exited) {
         int r;
 
         memcpy(&message, frame->payload, sizeof(message));
+        start.max_processes = message.max_processes;
         r = memfd_map_sealed(frame->fds[0], sizeof(JobWire) + JOB_WIRE_SIZE_MAX, &wire, &size);
         if (r == 0)
                 r = job_wire_parse(wire, size, job_pointers, ELEMENTSOF(job_pointers), &start.argv,

@@ -198,7 +198,6 @@ static json_t *limit_schema(LimitName name) {
         }
 }
 
-/* Only what is enforced is offered. */
 static json_t *limits_schema(void) {
         static const SchemaMember none[] = {{}};
         json_t *schema;
@@ -210,8 +209,7 @@ static json_t *limits_schema(void) {
                 goto fail;
 
         for (LimitName name = 0; name < _LIMIT_MAX; name++)
-                if (limit_supported(name) &&
-                    schema_add(schema, limit_to_string(name), limit_schema(name)) < 0)
+                if (schema_add(schema, limit_to_string(name), limit_schema(name)) < 0)
                         goto fail;
         return schema;
 

@@ -22,24 +22,22 @@
 typedef struct LimitInfo {
         const char *name;
         LimitUnit unit;
-        bool supported;
         uint64_t initial;
 } LimitInfo;
 
-/* What is not supported has no default either: it counts as unlimited. */
 static const LimitInfo limit_table[_LIMIT_MAX] = {
-        [LIMIT_MEMORY] = {"memory", LIMIT_UNIT_BYTES, false, LIMIT_UNLIMITED},
-        [LIMIT_PIDS] = {"pids", LIMIT_UNIT_COUNT, false, LIMIT_UNLIMITED},
-        [LIMIT_CPUS] = {"cpus", LIMIT_UNIT_MILLI, false, LIMIT_UNLIMITED},
-        [LIMIT_CPU_TIME] = {"cpu_time", LIMIT_UNIT_USEC, false, LIMIT_UNLIMITED},
-        [LIMIT_WALL_TIME] = {"wall_time", LIMIT_UNIT_USEC, true, 120 * USEC_PER_SEC},
-        [LIMIT_DISK] = {"disk", LIMIT_UNIT_BYTES, true, GIB},
-        [LIMIT_INODES] = {"inodes", LIMIT_UNIT_COUNT, true, 100000},
-        [LIMIT_OPEN_FILES] = {"open_files", LIMIT_UNIT_COUNT, true, 1024},
-        [LIMIT_FILE_SIZE] = {"file_size", LIMIT_UNIT_BYTES, true, LIMIT_UNLIMITED},
-        [LIMIT_OUTPUT] = {"output", LIMIT_UNIT_BYTES, true, 64 * MIB},
-        [LIMIT_IO_READ_BPS] = {"io_read_bps", LIMIT_UNIT_BYTES, false, LIMIT_UNLIMITED},
-        [LIMIT_IO_WRITE_BPS] = {"io_write_bps", LIMIT_UNIT_BYTES, false, LIMIT_UNLIMITED},
+        [LIMIT_MEMORY] = {"memory", LIMIT_UNIT_BYTES, 2 * GIB},
+        [LIMIT_PIDS] = {"pids", LIMIT_UNIT_COUNT, 512},
+        [LIMIT_CPUS] = {"cpus", LIMIT_UNIT_MILLI, LIMIT_UNLIMITED},
+        [LIMIT_CPU_TIME] = {"cpu_time", LIMIT_UNIT_USEC, LIMIT_UNLIMITED},
+        [LIMIT_WALL_TIME] = {"wall_time", LIMIT_UNIT_USEC, 120 * USEC_PER_SEC},
+        [LIMIT_DISK] = {"disk", LIMIT_UNIT_BYTES, GIB},
+        [LIMIT_INODES] = {"inodes", LIMIT_UNIT_COUNT, 100000},
+        [LIMIT_OPEN_FILES] = {"open_files", LIMIT_UNIT_COUNT, 1024},
+        [LIMIT_FILE_SIZE] = {"file_size", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED},
+        [LIMIT_OUTPUT] = {"output", LIMIT_UNIT_BYTES, 64 * MIB},
+        [LIMIT_IO_READ_BPS] = {"io_read_bps", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED},
+        [LIMIT_IO_WRITE_BPS] = {"io_write_bps", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED},
 };
 
 typedef struct UnitInfo {
@@ -80,10 +78,6 @@ LimitUnit limit_unit(LimitName name) {
         return limit_table[name].unit;
 }
 
-bool limit_supported(LimitName name) {
-        return limit_table[name].supported;
-}
-
 void limits_init(Limits *limits) {
         *limits = (Limits){};
         for (LimitName name = 0; name < _LIMIT_MAX; name++)
@@ -101,36 +95,37 @@ void limits_merge(Limits *limits, const Limits *over) {
                         limits_set(limits, name, over->max[name]);
 }
 
-/* "a, b and c" of the limits that can be asked for. */
-static char *supported_names(void) {
-        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
-        LimitName last = _LIMIT_MAX - 1;
+bool limits_fit_disk(Limits *limits) {
+        uint64_t memory = limits->max[LIMIT_MEMORY];
 
-        while (!limit_supported(last))
-                last--;
+        if (memory == LIMIT_UNLIMITED || limits->max[LIMIT_DISK] <= memory / 2)
+                return false;
+        limits->max[LIMIT_DISK] = memory / 2;
+        return true;
+}
+
+/* "a, b and c" of all limits. */
+static char *all_names(void) {
+        _cleanup_(strbuf_done) StrBuf buf = STRBUF_NULL;
+
         for (LimitName name = 0; name < _LIMIT_MAX; name++)
-                if (limit_supported(name) && strbuf_appendf(&buf, "%s%s",
-                                                            buf.size == 0  ? ""
-                                                            : name == last ? " and "
-                                                                           : ", ",
-                                                            limit_to_string(name)) < 0)
+                if (strbuf_appendf(&buf, "%s%s",
+                                   name == 0                ? ""
+                                   : name == _LIMIT_MAX - 1 ? " and "
+                                                            : ", ",
+                                   limit_to_string(name)) < 0)
                         return NULL;
         return strbuf_steal(&buf);
 }
 
-/* Why that name cannot be asked for; name is _LIMIT_INVALID for one that is no limit at all. */
-static int name_refusal(LimitName name, const char *given, char **ret_text) {
-        _cleanup_(freep) char *known = supported_names(), *quoted = diag_quote(given);
-        int n;
+/* The text about a name that is no limit. */
+static int name_refusal(const char *given, char **ret_text) {
+        _cleanup_(freep) char *known = all_names(), *quoted = diag_quote(given);
 
-        if (!known || !quoted)
+        if (!known || !quoted ||
+            asprintf(ret_text, "limit %s is unknown; known are %s", quoted, known) < 0)
                 return error_origin(-ENOMEM);
-        if (name == _LIMIT_INVALID)
-                n = asprintf(ret_text, "limit %s is unknown; known are %s", quoted, known);
-        else
-                n = asprintf(ret_text, "limit %s is not built yet: leave it out; there are %s",
-                             limit_to_string(name), known);
-        return n < 0 ? error_origin(-ENOMEM) : 0;
+        return 0;
 }
 
 static int value_refusal(LimitName name, const char *value, const char *wrong, char **ret_text) {
@@ -158,11 +153,6 @@ static int value_parse(LimitName name, const char *value, uint64_t *ret_value) {
 
 int limit_parse_value(LimitName name, const char *value, uint64_t *ret_value, char **ret_text) {
         int r;
-
-        if (!limit_supported(name)) {
-                r = name_refusal(name, "", ret_text);
-                return r < 0 ? error_trace(r) : -EINVAL;
-        }
 
         r = value_parse(name, value, ret_value);
         if (r == 0)
@@ -193,7 +183,7 @@ int limits_parse_option(Limits *limits, const char *option, char **ret_text) {
                 return error_origin(-ENOMEM);
         limit = limit_from_string(name);
         if (limit == _LIMIT_INVALID) {
-                r = name_refusal(limit, name, ret_text);
+                r = name_refusal(name, ret_text);
                 return r < 0 ? error_trace(r) : -EINVAL;
         }
 
@@ -278,9 +268,9 @@ static int json_number_value(LimitName name, const JsonDoc *doc, const JsonNode 
         return 0;
 }
 
-static int json_limit(Limits *limits, LimitName name, const JsonDoc *doc, const JsonNode *node,
-                      const char *file, const char *path, DiagList *diags) {
-        _cleanup_(freep) char *excerpt = NULL;
+int limit_parse_json(Limits *limits, LimitName name, const JsonDoc *doc, const JsonNode *node,
+                     const char *file, DiagList *diags) {
+        _cleanup_(freep) char *excerpt = NULL, *path = NULL;
         const char *wrong = NULL;
         uint64_t value = 0;
         int r = 0;
@@ -299,7 +289,8 @@ static int json_limit(Limits *limits, LimitName name, const JsonDoc *doc, const 
         }
 
         excerpt = diag_excerpt(json_node_slice(doc, node), node->size);
-        if (!excerpt)
+        path = json_node_path(doc, node);
+        if (!excerpt || !path)
                 return error_origin(-ENOMEM);
         return error_trace(diag_add(diags, file, node->line, node->column, path, "%s %s; %s",
                                     excerpt, wrong, unit_table[limit_unit(name)].json_remedy));
@@ -314,15 +305,15 @@ static int json_member(Limits *limits, const JsonDoc *doc, const JsonNode *node,
         r = json_node_key(doc, node, &key);
         if (r < 0)
                 return error_trace(r);
+        name = limit_from_string(key);
+        if (name != _LIMIT_INVALID)
+                return error_trace(limit_parse_json(limits, name, doc, node, file, diags));
+
         path = json_node_path(doc, node);
         if (!path)
                 return error_origin(-ENOMEM);
 
-        name = limit_from_string(key);
-        if (name != _LIMIT_INVALID && limit_supported(name))
-                return error_trace(json_limit(limits, name, doc, node, file, path, diags));
-
-        r = name_refusal(name, key, &text);
+        r = name_refusal(key, &text);
         if (r < 0)
                 return error_trace(r);
         return error_trace(diag_add(diags, file, node->line, node->column, path, "%s", text));
@@ -338,7 +329,7 @@ int limits_parse_json(Limits *limits, const JsonDoc *doc, const JsonNode *object
                 if (!path)
                         return error_origin(-ENOMEM);
                 return error_trace(diag_add(diags, file, object->line, object->column, path,
-                                            "limits are an object such as {\"disk\": \"1G\"}"));
+                                            "limits are an object such as {\"memory\": \"1G\"}"));
         }
 
         for (const JsonNode *node = object->first; node; node = node->next) {
@@ -365,4 +356,22 @@ int on_hit_from_string(const char *s, OnHit *ret_on_hit) {
 
 const char *on_hit_to_string(OnHit on_hit) {
         return on_hit_table[on_hit];
+}
+
+static const char *const enforce_table[] = {
+        [ENFORCE_SAMPLED] = "sampled",
+        [ENFORCE_STRICT] = "strict",
+};
+
+int enforce_from_string(const char *s, Enforce *ret_enforce) {
+        for (Enforce enforce = 0; enforce < ELEMENTSOF(enforce_table); enforce++)
+                if (string_equal(enforce_table[enforce], s)) {
+                        *ret_enforce = enforce;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+const char *enforce_to_string(Enforce enforce) {
+        return enforce_table[enforce];
 }

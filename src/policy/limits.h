@@ -47,11 +47,15 @@ typedef enum OnHit {
         ON_HIT_REFUSE,
 } OnHit;
 
+/* Which means are strong enough. */
+typedef enum Enforce {
+        ENFORCE_SAMPLED, /* looking at the job from time to time, where there is nothing better */
+        ENFORCE_STRICT,  /* only what the job cannot outrun */
+} Enforce;
+
 const char *limit_to_string(LimitName name);
 LimitName limit_from_string(const char *s);
 LimitUnit limit_unit(LimitName name);
-/* False for those that this version refuses by name because nothing enforces them yet. */
-bool limit_supported(LimitName name);
 
 /* The defaults of jobs that come by MCP. agentcrate-run starts from these and sets wall_time and
  * output to unlimited. */
@@ -59,11 +63,13 @@ void limits_init(Limits *limits);
 void limits_set(Limits *limits, LimitName name, uint64_t value);
 /* Overrides limits by what is given in over. */
 void limits_merge(Limits *limits, const Limits *over);
+/* Private files lie in memory: lowers disk to half of the memory. True if that changed something.
+ */
+bool limits_fit_disk(Limits *limits);
 
 /*
  * Parses "NAME=VALUE" of a command line. 0, or -EINVAL with *ret_text: one sentence that names the
- * limit, what is wrong and what would be right (owned by the caller). An unsupported limit is such
- * an error too.
+ * limit, what is wrong and what would be right (owned by the caller).
  */
 int limits_parse_option(Limits *limits, const char *option, char **ret_text);
 /* Parses the VALUE alone, as it would stand on a command line, for that limit. */
@@ -76,7 +82,12 @@ struct JsonNode;
 struct DiagList;
 int limits_parse_json(Limits *limits, const struct JsonDoc *doc, const struct JsonNode *object,
                       const char *file, struct DiagList *diags);
+/* One limit of it. */
+int limit_parse_json(Limits *limits, LimitName name, const struct JsonDoc *doc,
+                     const struct JsonNode *node, const char *file, struct DiagList *diags);
 
 /* 0 or -EINVAL */
 int on_hit_from_string(const char *s, OnHit *ret_on_hit);
 const char *on_hit_to_string(OnHit on_hit);
+int enforce_from_string(const char *s, Enforce *ret_enforce);
+const char *enforce_to_string(Enforce enforce);

@@ -196,7 +196,9 @@ static const Option option_table[] = {
          "end the job after TIME (ms, s, m, h; seconds without a suffix); the same as --limit "
          "wall_time=TIME"},
         {"limit", 0, "NAME=VALUE", take_limit, 0,
-         "bound wall_time, output, open_files, file_size, disk or inodes; may be given repeatedly"},
+         "bound memory, pids, cpus, cpu_time, wall_time, disk, inodes, open_files, file_size, "
+         "output, "
+         "io_read_bps or io_write_bps; may be given repeatedly"},
         {"on-hit", 0, "end|refuse", take_on_hit, 0,
          "what a limit does that the kernel refuses piecemeal: end the job (default), or refuse "
          "and count"},

@@ -125,6 +125,7 @@ static void merge_limits(Limits *limits, const Template *template, const RunOpti
         limits_merge(limits, &template->limits);
         crate_limits_lower(limits);
         limits_merge(limits, &options->limits);
+        (void) limits_fit_disk(limits);
 }
 
 static int build_plans(RunSetup *setup, const RunOptions *options) {

@@ -6,7 +6,9 @@
 #include "basic/string-util.h"
 #include "policy/limits.h"
 
-#define SUPPORTED "wall_time, disk, inodes, open_files, file_size and output"
+#define KNOWN                                                                                      \
+        "memory, pids, cpus, cpu_time, wall_time, disk, inodes, open_files, file_size, output, "   \
+        "io_read_bps and io_write_bps"
 
 START_TEST(test_defaults) {
         Limits limits;
@@ -19,9 +21,12 @@ START_TEST(test_defaults) {
         ck_assert_uint_eq(limits.max[LIMIT_INODES], 100000);
         ck_assert_uint_eq(limits.max[LIMIT_OPEN_FILES], 1024);
         ck_assert_uint_eq(limits.max[LIMIT_FILE_SIZE], LIMIT_UNLIMITED);
-        for (LimitName name = 0; name < _LIMIT_MAX; name++)
-                if (!limit_supported(name))
-                        ck_assert_uint_eq(limits.max[name], LIMIT_UNLIMITED);
+        ck_assert_uint_eq(limits.max[LIMIT_MEMORY], 2ULL << 30);
+        ck_assert_uint_eq(limits.max[LIMIT_PIDS], 512);
+        ck_assert_uint_eq(limits.max[LIMIT_CPUS], LIMIT_UNLIMITED);
+        ck_assert_uint_eq(limits.max[LIMIT_CPU_TIME], LIMIT_UNLIMITED);
+        ck_assert_uint_eq(limits.max[LIMIT_IO_READ_BPS], LIMIT_UNLIMITED);
+        ck_assert_uint_eq(limits.max[LIMIT_IO_WRITE_BPS], LIMIT_UNLIMITED);
 }
 END_TEST
 
@@ -83,16 +88,25 @@ static const Option options[] = {
         {"inodes=0", 0, 0, "limit inodes: \"0\" is zero; give a whole number such as 512"},
         {"open_files=many", 0, 0,
          "limit open_files: \"many\" is malformed; give a whole number such as 512"},
-        {"memory=1G", 0, 0, "limit memory is not built yet: leave it out; there are " SUPPORTED},
-        {"cpus=x", 0, 0, "limit cpus is not built yet: leave it out; there are " SUPPORTED},
-        {"pids=1", 0, 0, "limit pids is not built yet: leave it out; there are " SUPPORTED},
-        {"cpu_time=1", 0, 0, "limit cpu_time is not built yet: leave it out; there are " SUPPORTED},
-        {"io_read_bps=1", 0, 0,
-         "limit io_read_bps is not built yet: leave it out; there are " SUPPORTED},
-        {"io_write_bps=1", 0, 0,
-         "limit io_write_bps is not built yet: leave it out; there are " SUPPORTED},
-        {"ram=1G", 0, 0, "limit \"ram\" is unknown; known are " SUPPORTED},
-        {"=1G", 0, 0, "limit \"\" is unknown; known are " SUPPORTED},
+        {"memory=1G", LIMIT_MEMORY, 1ULL << 30, NULL},
+        {"cpus=1.5", LIMIT_CPUS, 1500, NULL},
+        {"pids=1", LIMIT_PIDS, 1, NULL},
+        {"cpu_time=1", LIMIT_CPU_TIME, 1000000, NULL},
+        {"io_read_bps=1M", LIMIT_IO_READ_BPS, 1ULL << 20, NULL},
+        {"io_write_bps=5", LIMIT_IO_WRITE_BPS, 5, NULL},
+        {"memory=0", 0, 0, "limit memory: \"0\" is zero; give bytes such as 4096, 64M or 1G"},
+        {"pids=-1", 0, 0, "limit pids: \"-1\" is negative; give a whole number such as 512"},
+        {"pids=1K", 0, 0,
+         "limit pids: \"1K\" has an unknown suffix; give a whole number such as 512"},
+        {"cpus=0", 0, 0, "limit cpus: \"0\" is zero; give a number such as 2 or 1.5"},
+        {"cpus=0.0001", 0, 0,
+         "limit cpus: \"0.0001\" is too small; give a number such as 2 or 1.5"},
+        {"cpus=two", 0, 0, "limit cpus: \"two\" is malformed; give a number such as 2 or 1.5"},
+        {"cpu_time=0", 0, 0, "limit cpu_time: \"0\" is zero; give a time such as 500ms, 10s or 5m"},
+        {"io_read_bps=0", 0, 0,
+         "limit io_read_bps: \"0\" is zero; give bytes such as 4096, 64M or 1G"},
+        {"ram=1G", 0, 0, "limit \"ram\" is unknown; known are " KNOWN},
+        {"=1G", 0, 0, "limit \"\" is unknown; known are " KNOWN},
         {"disk", 0, 0, "limit \"disk\" has no value; give NAME=VALUE such as wall_time=10s"},
         {"disk=\x1b[2J", 0, 0,
          "limit disk: \"\\x1b[2J\" is malformed; give bytes such as 4096, 64M or 1G"},
@@ -120,6 +134,7 @@ START_TEST(test_options) {
 END_TEST
 
 #define IN_BYTES "give bytes as a number, or with a suffix such as \"64M\" or \"1G\""
+#define IN_NUMBER "give a number such as 2 or 1.5"
 #define IN_TIME "give milliseconds as a number, or a time such as \"500ms\", \"10s\" or \"5m\""
 
 static const Option json_values[] = {
@@ -142,10 +157,17 @@ static const Option json_values[] = {
         {"{\"disk\": \"1\\u0000\"}", 0, 0, "f:1:10: disk: \"1\\u0000\" holds U+0000; " IN_BYTES},
         {"{\"inodes\": \"12\"}", 0, 0,
          "f:1:12: inodes: \"12\" is a string; give a whole number such as 512"},
-        {"{\"memory\": 1}", 0, 0,
-         "f:1:12: memory: limit memory is not built yet: leave it out; there are " SUPPORTED},
-        {"{\"ram\": 1}", 0, 0, "f:1:9: ram: limit \"ram\" is unknown; known are " SUPPORTED},
-        {"[]", 0, 0, "f:1:1: limits are an object such as {\"disk\": \"1G\"}"},
+        {"{\"memory\": \"64M\"}", LIMIT_MEMORY, 64ULL << 20, NULL},
+        {"{\"cpus\": 1.5}", LIMIT_CPUS, 1500, NULL},
+        {"{\"cpus\": 2}", LIMIT_CPUS, 2000, NULL},
+        {"{\"cpu_time\": 250}", LIMIT_CPU_TIME, 250000, NULL},
+        {"{\"cpus\": 0.0}", 0, 0, "f:1:10: cpus: 0.0 is zero; " IN_NUMBER},
+        {"{\"cpus\": -1}", 0, 0, "f:1:10: cpus: -1 is negative; " IN_NUMBER},
+        {"{\"cpus\": 1e300}", 0, 0, "f:1:10: cpus: 1e300 is too large; " IN_NUMBER},
+        {"{\"cpus\": \"2\"}", 0, 0, "f:1:10: cpus: \"2\" is a string; " IN_NUMBER},
+        {"{\"pids\": 0}", 0, 0, "f:1:10: pids: 0 is zero; give a whole number such as 512"},
+        {"{\"ram\": 1}", 0, 0, "f:1:9: ram: limit \"ram\" is unknown; known are " KNOWN},
+        {"[]", 0, 0, "f:1:1: limits are an object such as {\"memory\": \"1G\"}"},
 };
 
 START_TEST(test_json) {
@@ -169,6 +191,35 @@ START_TEST(test_json) {
         line = diag_format(&diags.items[0]);
         ck_assert_str_eq(line, c->text);
         ck_assert_uint_eq(limits.given, 0);
+}
+END_TEST
+
+START_TEST(test_fit_disk) {
+        Limits limits;
+
+        limits_init(&limits);
+        ck_assert(!limits_fit_disk(&limits));
+        ck_assert_uint_eq(limits.max[LIMIT_DISK], 1ULL << 30);
+        limits.max[LIMIT_MEMORY] = 64ULL << 20;
+        ck_assert(limits_fit_disk(&limits));
+        ck_assert_uint_eq(limits.max[LIMIT_DISK], 32ULL << 20);
+        ck_assert(!limits_fit_disk(&limits));
+        limits.max[LIMIT_MEMORY] = LIMIT_UNLIMITED;
+        limits.max[LIMIT_DISK] = 1ULL << 40;
+        ck_assert(!limits_fit_disk(&limits));
+        ck_assert_uint_eq(limits.max[LIMIT_DISK], 1ULL << 40);
+}
+END_TEST
+
+START_TEST(test_enforce) {
+        Enforce enforce = ENFORCE_SAMPLED;
+
+        ck_assert_int_eq(enforce_from_string("strict", &enforce), 0);
+        ck_assert_int_eq(enforce, ENFORCE_STRICT);
+        ck_assert_int_eq(enforce_from_string("sampled", &enforce), 0);
+        ck_assert_int_eq(enforce, ENFORCE_SAMPLED);
+        ck_assert_int_eq(enforce_from_string("Strict", &enforce), -EINVAL);
+        ck_assert_str_eq(enforce_to_string(ENFORCE_STRICT), "strict");
 }
 END_TEST
 
@@ -196,7 +247,9 @@ int main(void) {
         tcase_add_test(tcase, test_merge);
         tcase_add_loop_test(tcase, test_options, 0, ELEMENTSOF(options));
         tcase_add_loop_test(tcase, test_json, 0, ELEMENTSOF(json_values));
+        tcase_add_test(tcase, test_fit_disk);
         tcase_add_test(tcase, test_on_hit);
+        tcase_add_test(tcase, test_enforce);
         srunner_run_all(runner, CK_ENV);
         n_failed = srunner_ntests_failed(runner);
         srunner_free(runner);

@@ -26,6 +26,8 @@ START_TEST(test_record_exited) {
         result.wall_usec = 3999;
         result.cpu_usec = 2000;
         result.memory_peak_bytes = 1048576;
+        result.pids_peak = 3;
+        result.limits_known = true;
         result.limits[LIMIT_WALL_TIME] =
                 (CrateLimitState){.max = 120000000, .peak = 3999, .enforced_by = "timer"};
         result.limits[LIMIT_FILE_SIZE] =
@@ -54,8 +56,8 @@ START_TEST(test_record_exited) {
         ck_assert_str_eq(record_string(record, "stderr_encoding"), "utf-8");
         ck_assert_uint_eq(json_array_size(json_object_get(record, "denied")), 0);
 
-        ck_assert_uint_eq(json_array_size(json_object_get(record, "limits")), 2);
-        limit = json_array_get(json_object_get(record, "limits"), 0);
+        ck_assert_uint_eq(json_array_size(json_object_get(record, "limits")), _LIMIT_MAX);
+        limit = json_array_get(json_object_get(record, "limits"), LIMIT_WALL_TIME);
         ck_assert_str_eq(record_string(limit, "name"), "wall_time");
         ck_assert_int_eq(json_integer_value(json_object_get(limit, "max")), 120000);
         ck_assert_int_eq(json_integer_value(json_object_get(limit, "peak")), 3);
@@ -92,8 +94,12 @@ START_TEST(test_record_limit) {
         _cleanup_(crate_result_done) CrateResult result = result_new(CRATE_LIMIT);
         json_t *record, *limit;
 
-        result.limit = LIMIT_OUTPUT;
-        result.limit_observed = 1001;
+        result.limit = (CrateBreach){
+                .name = LIMIT_OUTPUT,
+                .max = 1000,
+                .observed = 1001,
+                .enforced_by = "broker",
+        };
         result.limits[LIMIT_OUTPUT] =
                 (CrateLimitState){.max = 1000, .peak = 1001, .hits = 1, .enforced_by = "broker"};
         result.signal = SIGKILL;
@@ -186,10 +192,7 @@ START_TEST(test_status_and_verdict) {
 
         result.exit_code = c->exit_code;
         result.signal = c->signal;
-        result.limit = c->limit;
-        if (c->limit != _LIMIT_INVALID)
-                result.limits[c->limit] =
-                        (CrateLimitState){.max = 1500000, .hits = 1, .enforced_by = "timer"};
+        result.limit = (CrateBreach){.name = c->limit, .max = 1500000};
         if (c->step)
                 ck_assert_int_eq(crate_error_set(&result.error, c->step, c->error, NULL,
                                                  "remedy of it", "text of it"),

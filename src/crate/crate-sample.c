@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Looks at a running job, from time to time and at its end: what it uses of its limits, and whether
+ * it has met one that nothing else tells of. The private files and the CPU time are always looked
+ * at here; memory and processes where there is no cgroup to count them.
+ *
+ * The first look comes early, for a hog is fast. After that the looks grow rarer while nothing
+ * moves; they come as often as the room that is left asks for; and whatever happens, they take no
+ * more than a small part of the host's time.
+ */
+
+#include "crate/crate-state.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/sysinfo.h>
+#include <sys/vfs.h>
+
+#include "basic/error.h"
+
+#define LOOK_MIN_USEC (20 * USEC_PER_MSEC)
+#define LOOK_MAX_USEC (500 * USEC_PER_MSEC)
+/* Between two looks at what grows fast. */
+#define LOOK_BURST_USEC (2 * USEC_PER_MSEC)
+/* A look may take one part in so many of the time. */
+#define LOOK_COST 32U
+/* What a few processors can fill in a microsecond, to know how long a look may wait for a job that
+ * does nothing yet. */
+#define FILL_BYTES_PER_USEC 4096U
+
+static uint64_t least(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static uint64_t limit_of(const Crate *crate, LimitName name) {
+        return crate->job.limits.max[name];
+}
+
+static void note_peak(Crate *crate, LimitName name, uint64_t used) {
+        CrateLimitState *state = &crate->result.limits[name];
+
+        if (used > state->peak)
+                state->peak = used;
+}
+
+/* Whether the processes are ours to count. */
+static bool counts_processes(const Crate *crate) {
+        return crate->proc_fd >= 0 && (crate->means.of[LIMIT_MEMORY] == LIMIT_BY_SAMPLER ||
+                                       crate->means.of[LIMIT_PIDS] == LIMIT_BY_RLIMIT ||
+                                       crate->means.of[LIMIT_CPU_TIME] == LIMIT_BY_SAMPLER);
+}
+
+/* --- the private files --- */
+
+static void note_files(Crate *crate, LimitName name, uint64_t used, uint64_t left) {
+        note_peak(crate, name, used);
+        /* A full one has refused something. */
+        if (left == 0)
+                crate_hit(crate, name, used, crate->result.limits[name].hits + 1);
+}
+
+static void look_at_files(Crate *crate) {
+        struct statfs fs;
+
+        if (crate->private_fd < 0 || fstatfs(crate->private_fd, &fs) < 0)
+                return;
+        crate->looking.disk = (uint64_t) (fs.f_blocks - fs.f_bfree) * (uint64_t) fs.f_bsize;
+        if (fs.f_blocks > 0)
+                note_files(crate, LIMIT_DISK, crate->looking.disk, (uint64_t) fs.f_bfree);
+        if (fs.f_files > 0)
+                note_files(crate, LIMIT_INODES, (uint64_t) (fs.f_files - fs.f_ffree),
+                           (uint64_t) fs.f_ffree);
+}
+
+/* --- the processes --- */
+
+static bool host_swaps(void) {
+        struct sysinfo info;
+
+        return sysinfo(&info) == 0 && info.totalswap > info.freeswap;
+}
+
+/*
+ * Pages of a file are left out: the kernel takes them back rather than end a job for them. A file
+ * in memory that is mapped is seen twice, as memory and as a file; it counts once, which is right
+ * unless a job hides one behind the other.
+ */
+static uint64_t memory_of(const SamplerMemory *memory, uint64_t files) {
+        return memory->private_bytes +
+               (memory->shared_bytes > files ? memory->shared_bytes : files);
+}
+
+static void note_memory(Crate *crate, const SamplerMemory *memory) {
+        uint64_t used = memory_of(memory, crate->looking.disk), max = limit_of(crate, LIMIT_MEMORY);
+        char text[32];
+
+        crate->looking.memory = used;
+        note_peak(crate, LIMIT_MEMORY, used);
+        if (used <= max)
+                return;
+        if (memory->pid > 0) {
+                crate_limit_format(LIMIT_MEMORY, memory->bytes, text, sizeof(text));
+                (void) crate_result_add_evidence(&crate->result, crate_age_usec(crate), "sampler",
+                                                 "%s (pid %d) was the largest process, %s in use",
+                                                 memory->name, (int) memory->pid, text);
+        }
+        crate_breach(crate, LIMIT_MEMORY, used, false);
+}
+
+/* Measuring takes time that grows with the memory: only where the count alone leaves it open
+ * whether there is something new. */
+static void look_at_memory(Crate *crate, const SamplerLook *look) {
+        uint64_t bound = look->resident + crate->looking.disk;
+        uint64_t max = limit_of(crate, LIMIT_MEMORY);
+        SamplerMemory memory;
+
+        if (bound <= crate->result.limits[LIMIT_MEMORY].peak && bound <= max / 2 && !host_swaps()) {
+                crate->looking.memory = bound;
+                return;
+        }
+        sampler_measure(&crate->looking.sampler, &memory);
+        note_memory(crate, &memory);
+}
+
+static void note_cpu_time(Crate *crate, uint64_t used) {
+        crate->looking.cpu_usec = used;
+        note_peak(crate, LIMIT_CPU_TIME, used);
+        if (used > limit_of(crate, LIMIT_CPU_TIME))
+                crate_breach(crate, LIMIT_CPU_TIME, used, false);
+}
+
+static void look_at_processes(Crate *crate) {
+        SamplerLook look;
+
+        if (sampler_look(&crate->looking.sampler, &look) < 0)
+                return;
+        crate->looking.pids = look.pids;
+        note_peak(crate, LIMIT_PIDS, look.pids);
+        /* The kernel refuses the next one, and tells nobody. */
+        if (look.pids >= limit_of(crate, LIMIT_PIDS))
+                crate_hit(crate, LIMIT_PIDS, look.pids, crate->result.limits[LIMIT_PIDS].hits + 1);
+        if (crate->means.of[LIMIT_CPU_TIME] == LIMIT_BY_SAMPLER)
+                note_cpu_time(crate, look.cpu_usec);
+        if (crate->means.of[LIMIT_MEMORY] == LIMIT_BY_SAMPLER)
+                look_at_memory(crate, &look);
+}
+
+/* --- the cgroup --- */
+
+static CrateLevel level_of(CgroupLevel level) {
+        switch (level) {
+        case CGROUP_LEVEL_SANDBOX:
+                return CRATE_LEVEL_SANDBOX;
+        case CGROUP_LEVEL_TENANT:
+                return CRATE_LEVEL_TENANT;
+        case CGROUP_LEVEL_INSTANCE:
+                return CRATE_LEVEL_INSTANCE;
+        default:
+                return CRATE_LEVEL_JOB;
+        }
+}
+
+static void note_cgroup_breach(Crate *crate, LimitName name, const CgroupBreach *met) {
+        CrateBreach breach = {
+                .name = name,
+                .max = met->max,
+                .observed = met->observed,
+                .level = level_of(met->level),
+                .enforced_by = "cgroup",
+        };
+
+        crate->result.limits[name].hits = met->hits;
+        note_peak(crate, name, met->level == CGROUP_LEVEL_JOB ? met->observed : 0);
+        if (met->level == CGROUP_LEVEL_OUTSIDE)
+                (void) crate_result_add_evidence(
+                        &crate->result, crate_age_usec(crate), limit_to_string(name),
+                        "the ceiling that was met is none of ours: that of the machine, or of what "
+                        "AgentCrate itself runs in");
+        else
+                crate_breach_at(crate, &breach, false);
+}
+
+static void note_counters(Crate *crate, const CgroupBreaches *breaches) {
+        (void) crate_result_add_evidence(
+                &crate->result, crate_age_usec(crate), "cgroup",
+                "memory.events max %llu, oom %llu, oom_kill %llu; pids.events max %llu",
+                (unsigned long long) breaches->memory_max,
+                (unsigned long long) breaches->memory_oom,
+                (unsigned long long) breaches->memory_oom_kill,
+                (unsigned long long) breaches->pids_max);
+}
+
+void crate_check_cgroup(Crate *crate) {
+        CrateLimitState *limits = crate->result.limits;
+        CgroupBreaches breaches;
+        CgroupFailure failure;
+
+        if (!crate->cgroup || cgroup_crate_check(crate->cgroup, &breaches, &failure) != 0)
+                return;
+        if (breaches.memory.hits > limits[LIMIT_MEMORY].hits) {
+                note_cgroup_breach(crate, LIMIT_MEMORY, &breaches.memory);
+                note_counters(crate, &breaches);
+        }
+        if (breaches.pids.hits <= limits[LIMIT_PIDS].hits)
+                return;
+        if (crate->job.on_hit == ON_HIT_REFUSE) {
+                limits[LIMIT_PIDS].hits = breaches.pids.hits;
+                return;
+        }
+        note_cgroup_breach(crate, LIMIT_PIDS, &breaches.pids);
+        note_counters(crate, &breaches);
+}
+
+static void look_at_cgroup_time(Crate *crate) {
+        CgroupFailure failure;
+        CgroupUsage usage;
+
+        if (crate->cgroup && crate->means.of[LIMIT_CPU_TIME] == LIMIT_BY_CGROUP &&
+            cgroup_crate_read_usage(crate->cgroup, CGROUP_USAGE_CPU, &usage, &failure) == 0 &&
+            (usage.has & CGROUP_USAGE_CPU))
+                note_cpu_time(crate, usage.cpu_usec);
+}
+
+static void note_usage(Crate *crate, const CgroupUsage *usage) {
+        CrateResult *result = &crate->result;
+
+        if (usage->has & CGROUP_USAGE_CPU)
+                result->cpu_usec = usage->cpu_usec;
+        if (usage->has & CGROUP_USAGE_MEMORY_PEAK)
+                result->memory_peak_bytes = usage->memory_peak;
+        if (usage->has & CGROUP_USAGE_PIDS_PEAK)
+                note_peak(crate, LIMIT_PIDS, usage->pids_peak);
+        if (usage->has & CGROUP_USAGE_IO) {
+                result->io_read_bytes = usage->io_read_bytes;
+                result->io_write_bytes = usage->io_write_bytes;
+        }
+}
+
+/* --- when to look, and at the end --- */
+
+/* The nearest time at which a limit could be met, as things go; at least one microsecond. */
+static uint64_t time_left(const Crate *crate, const Looking *before, uint64_t now) {
+        const Looking *looking = &crate->looking;
+        uint64_t memory = limit_of(crate, LIMIT_MEMORY), cpu = limit_of(crate, LIMIT_CPU_TIME);
+        uint64_t left = LOOK_MAX_USEC, passed = now - before->last_usec;
+
+        if (counts_processes(crate) && memory != LIMIT_UNLIMITED && looking->memory < memory) {
+                uint64_t room = memory - looking->memory;
+
+                left = least(left, room / FILL_BYTES_PER_USEC);
+                if (left < LOOK_MIN_USEC)
+                        left = LOOK_MIN_USEC;
+                if (looking->memory > before->memory)
+                        left = least(left, room / 2 * passed / (looking->memory - before->memory));
+        }
+        if (cpu != LIMIT_UNLIMITED && looking->cpu_usec < cpu)
+                left = least(left,
+                             (cpu - looking->cpu_usec) / (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
+        return left > LOOK_BURST_USEC ? left : LOOK_BURST_USEC;
+}
+
+static bool has_moved(const Looking *a, const Looking *b) {
+        return a->disk != b->disk || a->memory != b->memory || a->pids != b->pids ||
+               a->cpu_usec != b->cpu_usec;
+}
+
+static void set_next_look(Crate *crate, const Looking *before, uint64_t started) {
+        Looking *looking = &crate->looking;
+        uint64_t now = now_usec(), cost = (now - started) * LOOK_COST, next;
+
+        looking->interval_usec = has_moved(looking, before)
+                                         ? LOOK_MIN_USEC
+                                         : least(before->interval_usec * 2, LOOK_MAX_USEC);
+        looking->last_usec = now;
+        next = least(looking->interval_usec, time_left(crate, before, now));
+        crate->sample_usec = now + (next > cost ? next : cost);
+}
+
+int crate_start_looking(Crate *crate) {
+        int r;
+
+        sampler_init(&crate->looking.sampler, crate->proc_fd);
+        crate->looking.interval_usec = LOOK_MIN_USEC;
+        crate->looking.last_usec = crate->start_usec;
+        crate->sample_usec = crate->start_usec + LOOK_MIN_USEC;
+        if (!crate->cgroup || cgroup_crate_events_fd(crate->cgroup) < 0)
+                return 0;
+        r = crate_watch(crate, cgroup_crate_events_fd(crate->cgroup), SOURCE_CGROUP, EPOLLIN);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+void crate_look(Crate *crate) {
+        Looking before = crate->looking;
+        uint64_t started = now_usec();
+
+        look_at_files(crate);
+        if (counts_processes(crate))
+                look_at_processes(crate);
+        look_at_cgroup_time(crate);
+        if (crate->state == CRATE_STATE_RUNNING)
+                set_next_look(crate, &before, started);
+}
+
+/* The processes are gone; what counted them may still tell. */
+void crate_look_back(Crate *crate) {
+        CrateResult *result = &crate->result;
+        CgroupFailure failure;
+        CgroupUsage usage;
+
+        look_at_files(crate);
+        crate_check_cgroup(crate);
+        if (crate->cgroup &&
+            cgroup_crate_read_usage(crate->cgroup, CGROUP_USAGE_ALL, &usage, &failure) == 0)
+                note_usage(crate, &usage);
+        note_peak(crate, LIMIT_CPU_TIME, result->cpu_usec);
+        if (result->cpu_usec < result->limits[LIMIT_CPU_TIME].peak)
+                result->cpu_usec = result->limits[LIMIT_CPU_TIME].peak;
+        note_peak(crate, LIMIT_MEMORY, result->memory_peak_bytes);
+        result->memory_peak_bytes = result->limits[LIMIT_MEMORY].peak;
+        note_peak(crate, LIMIT_PIDS, crate->start_usec > 0);
+        result->pids_peak = result->limits[LIMIT_PIDS].peak;
+}
+
+void crate_get_usage(const Crate *crate, uint64_t *ret_memory, uint64_t *ret_pids) {
+        bool counts = crate->state == CRATE_STATE_RUNNING && counts_processes(crate);
+
+        *ret_memory = counts ? crate->looking.memory : 0;
+        *ret_pids = counts ? crate->looking.pids : 0;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "crate/sampler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "basic/time-util.h"
+
+#define INIT_PID 1
+#define STAT_SIZE 1024U
+#define ROLLUP_SIZE 4096U
+#define DIRENTS_SIZE 8192U
+/* How young a process is that may still be on its way from a fork to an exec. */
+#define YOUNG_USEC (100 * USEC_PER_MSEC)
+
+/* Fields of /proc/PID/stat behind the name, the state being the first; see proc_pid_stat(5). */
+enum {
+        STAT_PARENT = 1,
+        STAT_UTIME = 11,
+        STAT_STIME,
+        STAT_CUTIME,
+        STAT_CSTIME,
+        STAT_THREADS = 17,
+        STAT_START = 19,
+        STAT_VSIZE,
+        STAT_RSS,
+        _STAT_MAX,
+};
+
+void sampler_init(Sampler *sampler, int proc_fd) {
+        *sampler = (Sampler){.proc_fd = proc_fd};
+}
+
+void sampler_done(Sampler *sampler) {
+        free(sampler->processes);
+        *sampler = (Sampler){.proc_fd = -EBADF};
+}
+
+/* Reads what fits of a file of a process; the text ends with a NUL. Bytes read; 0: nothing. */
+static size_t read_entry(int proc_fd, pid_t pid, const char *name, char *text, size_t size) {
+        _cleanup_(fd_closep) int fd = -EBADF;
+        char path[64];
+        ssize_t n;
+
+        errno = 0;
+        (void) snprintf(path, sizeof(path), "%d/%s", pid, name);
+        fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return 0;
+        n = read(fd, text, size - 1);
+        text[n > 0 ? n : 0] = 0;
+        return n > 0 ? (size_t) n : 0;
+}
+
+/* A number in decimal; *p is moved behind it. */
+static uint64_t take_number(const char **p) {
+        uint64_t value = 0;
+
+        for (; **p >= '0' && **p <= '9'; (*p)++)
+                value = value * 10 + (uint64_t) (**p - '0');
+        return value;
+}
+
+/* Splits what follows the name, which may itself hold any byte: the last parenthesis ends it. */
+static bool parse_stat(const char *text, char *ret_state, uint64_t fields[_STAT_MAX]) {
+        const char *p = strrchr(text, ')');
+
+        if (!p || p[1] != ' ' || !p[2])
+                return false;
+        *ret_state = p[2];
+        p += 3;
+        for (size_t i = 1; i < _STAT_MAX; i++) {
+                if (*p++ != ' ')
+                        return false;
+                if (*p == '-')
+                        p++;
+                fields[i] = take_number(&p);
+        }
+        return true;
+}
+
+static uint64_t ticks_to_usec(uint64_t ticks) {
+        return ticks * (USEC_PER_SEC / (uint64_t) sysconf(_SC_CLK_TCK));
+}
+
+/* --- the list of processes --- */
+
+static int list_add(SamplerProcess **list, size_t *n, size_t *n_allocated,
+                    const SamplerProcess *process) {
+        if (*n == *n_allocated) {
+                size_t more = *n_allocated > 0 ? *n_allocated * 2 : 16;
+                SamplerProcess *grown = reallocarray(*list, more, sizeof(**list));
+
+                if (!grown)
+                        return error_origin(-ENOMEM);
+                *list = grown;
+                *n_allocated = more;
+        }
+        (*list)[(*n)++] = *process;
+        return 0;
+}
+
+/* The list is in the order of pids, as the kernel gives them. */
+static const SamplerProcess *list_find(const SamplerProcess *list, size_t n, pid_t pid) {
+        size_t low = 0, high = n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (list[middle].pid == pid)
+                        return &list[middle];
+                if (list[middle].pid < pid)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return NULL;
+}
+
+/* What one look gathers. */
+typedef struct Gathering {
+        Sampler *sampler;
+        SamplerProcess *list;
+        size_t n, n_allocated;
+        SamplerLook look;
+        uint64_t tree_ticks; /* of those that live, and of those that they have waited for */
+} Gathering;
+
+/* Time of processes whose parent does not wait for them is nobody's in the end: what was seen of it
+ * stays seen. */
+static uint64_t fresh_ticks(const Sampler *sampler, const SamplerProcess *process) {
+        const SamplerProcess *before =
+                list_find(sampler->processes, sampler->n_processes, process->pid);
+
+        if (!before || before->start_ticks != process->start_ticks)
+                return process->cpu_ticks;
+        return process->cpu_ticks > before->cpu_ticks ? process->cpu_ticks - before->cpu_ticks : 0;
+}
+
+static int gather_process(Gathering *gathering, pid_t pid) {
+        SamplerProcess process = {.pid = pid};
+        uint64_t fields[_STAT_MAX];
+        char text[STAT_SIZE];
+
+        if (read_entry(gathering->sampler->proc_fd, pid, "stat", text, sizeof(text)) == 0 ||
+            !parse_stat(text, &process.state, fields))
+                return 0;
+
+        gathering->tree_ticks += fields[STAT_CUTIME] + fields[STAT_CSTIME];
+        if (pid == INIT_PID)
+                return 0;
+        process.parent = (pid_t) fields[STAT_PARENT];
+        process.start_ticks = fields[STAT_START];
+        process.cpu_ticks = fields[STAT_UTIME] + fields[STAT_STIME];
+        process.address_space = fields[STAT_VSIZE];
+        process.resident = fields[STAT_RSS] * (uint64_t) sysconf(_SC_PAGESIZE);
+        gathering->tree_ticks += process.cpu_ticks;
+        gathering->sampler->seen_ticks += fresh_ticks(gathering->sampler, &process);
+        gathering->look.pids += fields[STAT_THREADS] > 0 ? fields[STAT_THREADS] : 1;
+        gathering->look.resident += process.resident;
+        return error_trace(
+                list_add(&gathering->list, &gathering->n, &gathering->n_allocated, &process));
+}
+
+static int gather_entries(Gathering *gathering, const char *entries, size_t size) {
+        for (size_t at = 0; at < size;) {
+                const struct dirent64 *entry = (const struct dirent64 *) (entries + at);
+                const char *name = entry->d_name;
+                uint64_t pid = take_number(&name);
+                int r;
+
+                at += entry->d_reclen;
+                if (*name || name == entry->d_name || pid > INT32_MAX)
+                        continue;
+                r = gather_process(gathering, (pid_t) pid);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return 0;
+}
+
+static int gather(Gathering *gathering) {
+        _Alignas(struct dirent64) char entries[DIRENTS_SIZE];
+        ssize_t n;
+        int r;
+
+        if (lseek(gathering->sampler->proc_fd, 0, SEEK_SET) < 0)
+                return error_origin(negative_errno());
+        for (;;) {
+                n = getdents64(gathering->sampler->proc_fd, entries, sizeof(entries));
+                if (n < 0)
+                        return error_origin(negative_errno());
+                if (n == 0)
+                        return 0;
+                r = gather_entries(gathering, entries, (size_t) n);
+                if (r < 0)
+                        return error_trace(r);
+        }
+}
+
+int sampler_look(Sampler *sampler, SamplerLook *ret_look) {
+        Gathering gathering = {.sampler = sampler};
+        uint64_t ticks;
+        int r;
+
+        r = gather(&gathering);
+        if (r < 0) {
+                free(gathering.list);
+                return error_trace(r);
+        }
+        free(sampler->processes);
+        sampler->processes = gathering.list;
+        sampler->n_processes = gathering.n;
+        sampler->n_allocated = gathering.n_allocated;
+
+        ticks = gathering.tree_ticks > sampler->seen_ticks ? gathering.tree_ticks
+                                                           : sampler->seen_ticks;
+        gathering.look.cpu_usec = ticks_to_usec(ticks);
+        *ret_look = gathering.look;
+        return 0;
+}
+
+/* --- memory --- */
+
+/* "Pss_Anon:     12 kB" of a text, in bytes. */
+static uint64_t rollup_field(const char *text, const char *name) {
+        const char *p = strstr(text, name);
+
+        if (!p)
+                return 0;
+        p += strlen(name);
+        p += strspn(p, " ");
+        return take_number(&p) * 1024;
+}
+
+/*
+ * A process between vfork and exec has its parent's memory, not memory of its own; as has, for its
+ * first moments, one that was forked. Its parent sleeps, or it is young; and it has not changed its
+ * address space.
+ */
+static bool has_parents_memory(const Sampler *sampler, const SamplerProcess *process,
+                               uint64_t now_ticks) {
+        const SamplerProcess *parent =
+                list_find(sampler->processes, sampler->n_processes, process->parent);
+        uint64_t difference;
+
+        if (!parent || parent->address_space != process->address_space)
+                return false;
+        difference = parent->resident > process->resident ? parent->resident - process->resident
+                                                          : process->resident - parent->resident;
+        if (difference > parent->resident / 16)
+                return false;
+        return parent->state == 'D' || ticks_to_usec(now_ticks - process->start_ticks) < YOUNG_USEC;
+}
+
+static void measure_process(const Sampler *sampler, const SamplerProcess *process,
+                            uint64_t *ret_private, uint64_t *ret_shared) {
+        char text[ROLLUP_SIZE];
+
+        if (read_entry(sampler->proc_fd, process->pid, "smaps_rollup", text, sizeof(text)) > 0) {
+                *ret_private = rollup_field(text, "\nPss_Anon:") + rollup_field(text, "\nSwapPss:");
+                *ret_shared = rollup_field(text, "\nPss_Shmem:");
+                return;
+        }
+        /* Gone, or closed to us: then it counts for what everybody may know. */
+        *ret_private = errno == EACCES || errno == EPERM ? process->resident : 0;
+        *ret_shared = 0;
+}
+
+static void take_name(const Sampler *sampler, SamplerMemory *memory) {
+        char text[STAT_SIZE], *name, *end;
+        size_t n = 0;
+
+        if (read_entry(sampler->proc_fd, memory->pid, "stat", text, sizeof(text)) == 0)
+                return;
+        name = strchr(text, '(');
+        end = strrchr(text, ')');
+        if (!name || !end)
+                return;
+        for (name++; name < end && n < sizeof(memory->name) - 1; name++)
+                memory->name[n++] = *name >= ' ' && *name <= '~' ? *name : '?';
+        memory->name[n] = 0;
+}
+
+static uint64_t boot_ticks(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_BOOTTIME, &now);
+        return (uint64_t) now.tv_sec * (uint64_t) sysconf(_SC_CLK_TCK) +
+               (uint64_t) now.tv_nsec * (uint64_t) sysconf(_SC_CLK_TCK) / 1000000000U;
+}
+
+void sampler_measure(const Sampler *sampler, SamplerMemory *ret_memory) {
+        SamplerMemory memory = {};
+        uint64_t now_ticks = boot_ticks();
+
+        for (size_t i = 0; i < sampler->n_processes; i++) {
+                const SamplerProcess *process = &sampler->processes[i];
+                uint64_t private_bytes, shared_bytes;
+
+                if (process->address_space == 0 || has_parents_memory(sampler, process, now_ticks))
+                        continue;
+                measure_process(sampler, process, &private_bytes, &shared_bytes);
+                memory.private_bytes += private_bytes;
+                memory.shared_bytes += shared_bytes;
+                if (private_bytes + shared_bytes > memory.bytes) {
+                        memory.bytes = private_bytes + shared_bytes;
+                        memory.pid = process->pid;
+                }
+        }
+        if (memory.pid > 0)
+                take_name(sampler, &memory);
+        *ret_memory = memory;
+}

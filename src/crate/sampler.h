@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Looks at the processes of a crate through the crate's own /proc, where there is no cgroup that
+ * counts for us. What is seen is of one moment, and the processes are hostile: they fork, exec and
+ * end while we look, choose their names, and forbid what they can. So nothing that is missing is an
+ * error, and nothing is taken for more than it says.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SAMPLER_NAME_SIZE 64U
+
+typedef struct SamplerProcess {
+        pid_t pid, parent;
+        char state;
+        uint64_t start_ticks; /* since the boot: with the pid it tells a process from its successor
+                               */
+        uint64_t cpu_ticks;   /* its own */
+        uint64_t address_space, resident; /* bytes */
+} SamplerProcess;
+
+typedef struct Sampler {
+        int proc_fd; /* borrowed */
+        SamplerProcess *processes;
+        size_t n_processes, n_allocated;
+        uint64_t seen_ticks; /* used before the eyes of all looks, also by those that are gone */
+} Sampler;
+
+typedef struct SamplerLook {
+        uint64_t pids;     /* processes and threads, without init */
+        uint64_t resident; /* bytes: never less than the memory in use, pages that are shared or a
+                              file's count for each process */
+        uint64_t cpu_usec;
+} SamplerLook;
+
+typedef struct SamplerMemory {
+        uint64_t private_bytes; /* anonymous memory, each page once, in RAM or swapped out */
+        uint64_t shared_bytes;  /* of files in memory (tmpfs, memfd, System V) that are mapped */
+        /* The largest process. */
+        pid_t pid;
+        uint64_t bytes;
+        char name[SAMPLER_NAME_SIZE]; /* readable, whatever it calls itself */
+} SamplerMemory;
+
+/* proc_fd is borrowed. */
+void sampler_init(Sampler *sampler, int proc_fd);
+void sampler_done(Sampler *sampler);
+/* Counts. 0 or a negative errno. */
+int sampler_look(Sampler *sampler, SamplerLook *ret_look);
+/* Measures the processes of the last look, in time that grows with their memory. */
+void sampler_measure(const Sampler *sampler, SamplerMemory *ret_memory);
