@@ -7,6 +7,7 @@
  *
  *   host (agentcrated or agentcrate-run)  <->  launcher      LAUNCHER_*
  *   host                                  <->  init          INIT_*
+ *   agentcrate-run                        <->  agentcrate-scope  SCOPE_*
  *
  * Big or variable things travel as sealed memfds: the plan (plan/plan.h) and the job
  * (plan/job-wire.h).
@@ -151,3 +152,27 @@ typedef struct InitExited {
         uint64_t max_rss_bytes;
         uint64_t wall_usec; /* from before the clone to the end of the main process, monotonic */
 } InitExited;
+
+#define PROTO_SCOPE_PIDS_MAX 8U
+#define PROTO_SCOPE_SOCKET_MAX 108U
+#define PROTO_SCOPE_REASON_MAX 512U
+
+/* --- agentcrate-run -> agentcrate-scope --- */
+enum {
+        SCOPE_ASK = 256, /* ScopeAsk; once */
+
+        /* --- agentcrate-scope -> agentcrate-run; it ends after either --- */
+        SCOPE_MADE = 320, /* no payload; fds: the scope's directory */
+        SCOPE_FAILED,     /* ScopeFailed */
+};
+
+typedef struct ScopeAsk {
+        uint32_t is_bus; /* the socket is a message bus's, else the manager's own */
+        uint32_t n_pids;
+        int32_t pids[PROTO_SCOPE_PIDS_MAX];  /* who shall sit in the scope */
+        char socket[PROTO_SCOPE_SOCKET_MAX]; /* path, NUL-terminated */
+} ScopeAsk;
+
+typedef struct ScopeFailed {
+        char reason[PROTO_SCOPE_REASON_MAX]; /* one clause, NUL-terminated */
+} ScopeFailed;
