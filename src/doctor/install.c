@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is installed of AgentCrate, how it is configured, and whether its broker listens.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "basic/diag.h"
+#include "basic/error.h"
+#include "crate/build.h"
+#include "crate/launcher.h"
+#include "crate/subuid.h"
+#include "doctor/check.h"
+#include "policy/policy.h"
+
+/* --- gathering --- */
+
+static int gather_launcher(InstallFacts *install) {
+        struct stat st;
+
+        install->launcher = launcher_program();
+        if (!install->launcher)
+                return error_origin(-ENOMEM);
+        if (stat(install->launcher, &st) < 0 || access(install->launcher, X_OK) < 0)
+                install->launcher_error = errno;
+        else if (!S_ISREG(st.st_mode))
+                install->launcher_error = EACCES;
+        return 0;
+}
+
+static int gather_overrides(InstallFacts *install) {
+        static const char *const names[] = {"AGENTCRATE_LIBEXEC_DIR", "AGENTCRATE_DATA_DIR",
+                                            "AGENTCRATE_CONFIG_DIR", "AGENTCRATE_DELEGATED",
+                                            "AGENTCRATE_DEBUG"};
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                const char *value = secure_getenv(names[i]);
+                int r;
+
+                if (!value)
+                        continue;
+                r = strv_appendf(&install->overrides, "%s=%s", names[i], value);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return 0;
+}
+
+static int connect_to(const char *path) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        _cleanup_(fd_closep) int fd = -EBADF;
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return ENAMETOOLONG;
+        (void) memcpy(address.sun_path, path, strlen(path));
+        /* Not blocking: a socket whose queue is full says EAGAIN. Nothing is sent, and an activated
+         * broker ends again by itself. */
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return errno;
+        return 0;
+}
+
+static int gather_broker(InstallFacts *install) {
+        const char *set = secure_getenv("AGENTCRATE_SOCKET");
+        const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+        int n;
+
+        if (!string_empty(set))
+                n = asprintf(&install->broker_socket, "%s", set);
+        else if (geteuid() == 0)
+                n = asprintf(&install->broker_socket, "/run/agentcrate/agentcrate.sock");
+        else if (string_empty(runtime))
+                return 0;
+        else
+                n = asprintf(&install->broker_socket, "%s/agentcrate/agentcrate.sock", runtime);
+        if (n < 0) {
+                install->broker_socket = NULL;
+                return error_origin(-ENOMEM);
+        }
+        install->broker_error = connect_to(install->broker_socket);
+        return 0;
+}
+
+static int take_fault(InstallFacts *install, const DiagList *diags) {
+        install->config_fault = diags->n_items > 0 ? diag_format(&diags->items[0])
+                                                   : strdup("the configuration is not usable");
+        return install->config_fault ? 0 : error_origin(-ENOMEM);
+}
+
+/* The limits of jobs by MCP, which all have defaults, with what the template says. */
+static int gather_policy(InstallFacts *install) {
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        _cleanup_(policy_freep) Policy *policy = NULL;
+        _cleanup_(strv_done) StrV dirs = STRV_NULL;
+        const Template *template;
+        int r;
+
+        config_init(&install->config);
+        limits_init(&install->limits);
+        r = policy_default_dirs(&dirs);
+        if (r >= 0)
+                r = policy_load(&dirs, &diags, &policy);
+        if (r < 0)
+                return error_trace(r);
+        if (r == POLICY_E_INVALID)
+                return take_fault(install, &diags);
+
+        install->config.subuid_base = policy->config.subuid_base;
+        install->config.subuid_count = policy->config.subuid_count;
+        template = policy_find_template(policy, "host");
+        if (!template)
+                return policy_explain_empty(&dirs, &install->config_fault);
+        limits_merge(&install->limits, &template->limits);
+        return 0;
+}
+
+int install_gather(DoctorFacts *facts) {
+        InstallFacts *install = &facts->install;
+        int r;
+
+        r = gather_launcher(install);
+        if (r == 0)
+                r = gather_overrides(install);
+        if (r == 0)
+                r = gather_broker(install);
+        if (r == 0)
+                r = gather_policy(install);
+        if (r < 0)
+                return error_trace(r);
+        install->ids_mapped =
+                subuid_range_is_mapped(install->config.subuid_base, install->config.subuid_count);
+        return 0;
+}
+
+/* --- judges --- */
+
+int judge_configuration(DoctorCheck *check, const DoctorFacts *facts) {
+        const char *fault = facts->install.config_fault;
+
+        return fault ? check_answer(check, DOCTOR_NO,
+                                    "mend the file that is named, or install AgentCrate completely",
+                                    "%s", fault)
+                     : 0;
+}
+
+int judge_launcher(DoctorCheck *check, const DoctorFacts *facts) {
+        const InstallFacts *install = &facts->install;
+
+        if (install->launcher_error == 0)
+                return check_found(check, "%s", install->launcher);
+        (void) snprintf(check->step, sizeof(check->step), "launcher");
+        check->error = install->launcher_error;
+        return check_answer(
+                check, DOCTOR_NO, "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
+                "%s cannot be executed: %s (%s)", install->launcher,
+                strerror(install->launcher_error), strerrorname_np(install->launcher_error) ?: "?");
+}
+
+int judge_overrides(DoctorCheck *check, const DoctorFacts *facts) {
+        const StrV *overrides = &facts->install.overrides;
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        int r;
+
+        if (overrides->n_items == 0)
+                return 0;
+        for (size_t i = 0; i < overrides->n_items; i++) {
+                r = strbuf_appendf(&text, "%s%s", i > 0 ? ", " : "", overrides->items[i]);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return check_answer(check, DOCTOR_LIMITED, "unset them unless they are meant",
+                            "the environment sets %s", text.data);
+}
+
+int judge_broker(DoctorCheck *check, const DoctorFacts *facts) {
+        const InstallFacts *install = &facts->install;
+        bool root = host_is_root(&facts->host);
+        int e = install->broker_error;
+
+        if (!install->broker_socket)
+                return check_answer(check, DOCTOR_NO,
+                                    "log in by way of systemd-logind, or set AGENTCRATE_SOCKET; "
+                                    "agentcrate-run needs no broker",
+                                    "XDG_RUNTIME_DIR is not set, so there is no place for the "
+                                    "broker's socket");
+        if (e == 0)
+                return check_found(check, "listens at %s", install->broker_socket);
+        (void) snprintf(check->step, sizeof(check->step), "connect");
+        check->error = e;
+        if (e == EACCES || e == EPERM)
+                return check_answer(check, DOCTOR_NO, "run a broker of your own",
+                                    "the socket %s may not be used (%s)", install->broker_socket,
+                                    strerrorname_np(e) ?: "?");
+        return check_answer(check, DOCTOR_NO,
+                            root ? "systemctl enable --now agentcrated.socket; agentcrate-run "
+                                   "needs no broker"
+                                 : "systemctl --user enable --now agentcrated.socket; "
+                                   "agentcrate-run needs no broker",
+                            "no broker listens at %s (%s)", install->broker_socket,
+                            strerrorname_np(e) ?: "?");
+}
+
+int judge_ids(DoctorCheck *check, const DoctorFacts *facts) {
+        const Config *config = &facts->install.config;
+
+        if (!host_is_root(&facts->host))
+                return check_found(check, "the user's own");
+        if (facts->install.ids_mapped)
+                return check_found(check, "%" PRIu64 " from %" PRIu64, config->subuid_count,
+                                   config->subuid_base);
+        (void) snprintf(check->step, sizeof(check->step), "sub-uid");
+        check->error = EINVAL;
+        return check_answer(check, DOCTOR_NO,
+                            "set subuid_range in agentcrated.json to ids that exist here, or map "
+                            "more ids into this container",
+                            "the range of %" PRIu64 " ids from %" PRIu64
+                            " is not mapped in this user namespace",
+                            config->subuid_count, config->subuid_base);
+}
