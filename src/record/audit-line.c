@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "record/audit-line.h"
+
+#include <inttypes.h>
+#include <nettle/sha2.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "basic/error.h"
+#include "basic/time-util.h"
+#include "record/audit-redact.h"
+
+#define NSEC_PER_SEC 1000000000ULL
+#define SCOPES_MAX 64U
+
+AuditStamp audit_stamp_now(void) {
+        struct timespec wall = {}, mono = {};
+
+        (void) clock_gettime(CLOCK_REALTIME, &wall);
+        (void) clock_gettime(CLOCK_MONOTONIC, &mono);
+        return (AuditStamp){
+                .wall_usec = (uint64_t) wall.tv_sec * USEC_PER_SEC +
+                             (uint64_t) wall.tv_nsec / NSEC_PER_USEC,
+                .mono_nsec = (uint64_t) mono.tv_sec * NSEC_PER_SEC + (uint64_t) mono.tv_nsec,
+        };
+}
+
+void audit_hash(const void *data, size_t size, char *ret_hash) {
+        static const char digits[] = "0123456789abcdef";
+        uint8_t digest[SHA256_DIGEST_SIZE];
+        struct sha256_ctx context;
+        char *p = ret_hash;
+
+        sha256_init(&context);
+        sha256_update(&context, size, data);
+        sha256_digest(&context, sizeof(digest), digest);
+
+        memcpy(p, "sha256:", 7);
+        p += 7;
+        for (size_t i = 0; i < sizeof(digest); i++) {
+                *p++ = digits[digest[i] >> 4];
+                *p++ = digits[digest[i] & 0xf];
+        }
+        *p = 0;
+}
+
+/* --- members, each with the comma before it --- */
+
+static int add_name(StrBuf *body, const char *name) {
+        return error_trace(strbuf_appendf(body, ",\"%s\":", name));
+}
+
+static int add_text(StrBuf *body, const char *name, const char *text, size_t max) {
+        int r;
+
+        r = add_name(body, name);
+        if (r == 0)
+                r = audit_append_text(body, text, text ? strlen(text) : 0, max);
+        return error_trace(r);
+}
+
+static int add_list(StrBuf *body, const char *name, const StrV *list) {
+        size_t n = list ? list->n_items : 0;
+        int r;
+
+        r = strbuf_appendf(body, ",\"%s\":[", name);
+        for (size_t i = 0; r == 0 && i < n && i < SCOPES_MAX; i++) {
+                r = i > 0 ? strbuf_append_byte(body, ',') : 0;
+                if (r == 0)
+                        r = audit_append_text(body, list->items[i], strlen(list->items[i]),
+                                              AUDIT_NAME_MAX / 4);
+        }
+        if (r == 0 && n > SCOPES_MAX)
+                r = strbuf_appendf(body, ",\"\\u2026(%zu)\"", n);
+        if (r == 0)
+                r = strbuf_append_byte(body, ']');
+        return error_trace(r);
+}
+
+static int add_size(StrBuf *body, const char *name, const AuditData *data) {
+        return error_trace(data->data ? strbuf_appendf(body, "\"%s\":%zu", name, data->size)
+                                      : strbuf_appendf(body, "\"%s\":null", name));
+}
+
+static int add_hash(StrBuf *body, const char *name, const AuditData *data) {
+        char hash[AUDIT_HASH_SIZE];
+
+        if (!data->data)
+                return error_trace(strbuf_appendf(body, ",\"hashes\":{\"%s\":null}", name));
+        audit_hash(data->data, data->size, hash);
+        return error_trace(strbuf_appendf(body, ",\"hashes\":{\"%s\":\"%s\"}", name, hash));
+}
+
+static int add_payload(StrBuf *body, const char *name, const AuditData *data) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        int r;
+
+        if (!data->data)
+                return 0;
+        r = audit_redact(&text, data->data, data->size, AUDIT_PAYLOAD_MAX);
+        if (r == 0)
+                r = add_name(body, name);
+        if (r == 0)
+                r = audit_append_text(body, text.data ?: "", text.size, AUDIT_PAYLOAD_MAX);
+        return error_trace(r);
+}
+
+/* What both events begin with. */
+static int add_start(StrBuf *body, AuditStamp stamp, const char *event, const AuditCall *call) {
+        time_t seconds = (time_t) (stamp.wall_usec / USEC_PER_SEC);
+        struct tm tm = {};
+        char text[32];
+        int r;
+
+        (void) gmtime_r(&seconds, &tm);
+        (void) strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+        r = strbuf_appendf(body, ",\"time\":\"%s.%06uZ\",\"mono_ns\":%" PRIu64 ",\"event\":\"%s\"",
+                           text, (unsigned) (stamp.wall_usec % USEC_PER_SEC), stamp.mono_nsec,
+                           event);
+        if (r == 0)
+                r = add_text(body, "call", call->id, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "tenant", call->tenant, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = strbuf_appendf(body, ",\"peer\":{\"uid\":%lu,\"pid\":%ld}",
+                                   (unsigned long) call->uid, (long) call->pid);
+        if (r == 0)
+                r = add_text(body, "client", call->client, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "tool", call->tool, AUDIT_NAME_MAX);
+        return error_trace(r);
+}
+
+int audit_body_decision(StrBuf *body, AuditStamp stamp, const AuditCall *call,
+                        const AuditDecision *decision, bool payloads) {
+        int r;
+
+        r = add_start(body, stamp, "decision", call);
+        if (r == 0)
+                r = add_list(body, "scopes", decision->scopes);
+        if (r == 0)
+                r = add_list(body, "granted", decision->granted);
+        if (r == 0)
+                r = add_text(body, "decision", decision->allowed ? "allowed" : "denied", 16);
+        if (r == 0)
+                r = add_text(body, "rule", decision->rule, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "reason", decision->reason, AUDIT_REASON_MAX);
+        if (r == 0)
+                r = add_text(body, "policy_digest", decision->policy_digest, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = strbuf_append_string(body, ",\"bytes\":{");
+        if (r == 0)
+                r = add_size(body, "arguments", &decision->arguments);
+        if (r == 0)
+                r = strbuf_append_byte(body, '}');
+        if (r == 0)
+                r = add_hash(body, "arguments", &decision->arguments);
+        if (r == 0 && payloads)
+                r = add_payload(body, "arguments", &decision->arguments);
+        if (r == 0)
+                r = add_text(body, "trace_id", call->trace_id, AUDIT_NAME_MAX);
+        return error_trace(r);
+}
+
+static int add_durations(StrBuf *body, const AuditEnd *end) {
+        return error_trace(strbuf_appendf(
+                body, ",\"ms\":{\"decide\":%.3f,\"run\":%.3f,\"total\":%.3f}",
+                (double) end->decide_usec / USEC_PER_MSEC, (double) end->run_usec / USEC_PER_MSEC,
+                (double) end->total_usec / USEC_PER_MSEC));
+}
+
+static int add_exit(StrBuf *body, const AuditEnd *end) {
+        const char *name = end->signal > 0 ? sigabbrev_np(end->signal) : NULL;
+        int r;
+
+        r = end->exit_code >= 0 ? strbuf_appendf(body, ",\"exit\":{\"code\":%d", end->exit_code)
+                                : strbuf_append_string(body, ",\"exit\":{\"code\":null");
+        if (r == 0 && name)
+                r = strbuf_appendf(body, ",\"signal\":\"SIG%s\"}", name);
+        else if (r == 0 && end->signal > 0)
+                r = strbuf_appendf(body, ",\"signal\":\"%d\"}", end->signal);
+        else if (r == 0)
+                r = strbuf_append_string(body, ",\"signal\":null}");
+        return error_trace(r);
+}
+
+static int add_output(StrBuf *body, const AuditEnd *end) {
+        int r;
+
+        r = strbuf_append_string(body, ",\"bytes\":{");
+        if (r == 0)
+                r = add_size(body, "result", &end->result);
+        if (r == 0)
+                r = strbuf_appendf(body, ",\"stdout\":%" PRIu64 ",\"stderr\":%" PRIu64 "}",
+                                   end->stdout_bytes, end->stderr_bytes);
+        return error_trace(r);
+}
+
+int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const AuditEnd *end,
+                   bool payloads) {
+        int r;
+
+        r = add_start(body, stamp, "end", call);
+        if (r == 0)
+                r = add_text(body, "job", end->job, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "outcome", end->outcome, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "reason", end->reason, AUDIT_REASON_MAX);
+        if (r == 0)
+                r = add_text(body, "limit", end->limit, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "plan_digest", end->plan_digest, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_durations(body, end);
+        if (r == 0)
+                r = add_output(body, end);
+        if (r == 0)
+                r = add_exit(body, end);
+        if (r == 0)
+                r = add_hash(body, "result", &end->result);
+        if (r == 0 && payloads)
+                r = add_payload(body, "result", &end->result);
+        if (r == 0)
+                r = add_text(body, "trace_id", call->trace_id, AUDIT_NAME_MAX);
+        return error_trace(r);
+}
+
+int audit_line(StrBuf *line, const AuditHead *before, const StrBuf *body, AuditHead *ret_head) {
+        size_t start = line->size;
+        int r;
+
+        if (before->seq > 0)
+                r = strbuf_appendf(line, "{\"seq\":%" PRIu64 ",\"prev\":\"%s\"", before->seq + 1,
+                                   before->hash);
+        else
+                r = strbuf_append_string(line, "{\"seq\":1,\"prev\":null");
+        if (r == 0)
+                r = strbuf_append(line, body->data, body->size);
+        if (r == 0)
+                r = strbuf_append_string(line, "}\n");
+        if (r < 0)
+                return error_trace(r);
+
+        ret_head->seq = before->seq + 1;
+        audit_hash(line->data + start, line->size - start - 1, ret_head->hash);
+        return 0;
+}
