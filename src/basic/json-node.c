@@ -89,6 +89,13 @@ int json_node_key(const JsonDoc *doc, const JsonNode *node, char **ret_key) {
         return 0;
 }
 
+const char *json_node_key_bytes(const JsonDoc *doc, const JsonNode *node, size_t *ret_size) {
+        JsonName key = json_node_name(doc, node);
+
+        *ret_size = key.size;
+        return key.data;
+}
+
 int json_node_string(const JsonDoc *doc, const JsonNode *node, char **ret_string,
                      size_t *ret_size) {
         _cleanup_(freep) char *s = NULL;

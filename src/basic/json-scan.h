@@ -74,6 +74,8 @@ const char *json_node_slice(const JsonDoc *doc, const JsonNode *node);
 const JsonNode *json_node_member(const JsonDoc *doc, const JsonNode *node, const char *name);
 /* The decoded member name of a child of an object: owned by the caller. -EILSEQ if it holds NUL. */
 int json_node_key(const JsonDoc *doc, const JsonNode *node, char **ret_key);
+/* The same without a copy: the bytes are the document's, and not NUL-terminated. */
+const char *json_node_key_bytes(const JsonDoc *doc, const JsonNode *node, size_t *ret_size);
 
 enum {
         _JSON_NODE_E_SUCCESS,

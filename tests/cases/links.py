@@ -19,12 +19,14 @@ LIBRARIES = {
     "libsystemd": ("libsystemd.so", rb"\bsd_(event|bus|listen_fds|notify|journal)\w*"),
     "libcurl": ("libcurl", rb"\bcurl_(easy|multi|global)_\w+"),
     "nettle": ("libnettle.so", rb"\bnettle_\w+"),
+    "pcre2": ("libpcre2", rb"\bpcre2_\w+"),
     "libseccomp": ("libseccomp.so", rb"\bseccomp_(init|load|rule_add\w*|export_bpf)\b"),
 }
 PROGRAMS = {
     "agentcrate-launcher": (tap.libexec, [], list(LIBRARIES)),
     "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle"], ["libcurl", "libseccomp"]),
-    "agentcrate-run": (tap.program, ["jansson", "nettle"], ["libsystemd", "libcurl", "libseccomp"]),
+    "agentcrate-run": (tap.program, ["jansson", "nettle"],
+                       ["libsystemd", "libcurl", "libseccomp", "pcre2"]),
 }
 
 # What a folder may include beside itself. An arrow never points back.
@@ -32,14 +34,16 @@ MAY_INCLUDE = {
     "basic": "",
     "ipc": "basic",
     "plan": "basic",
+    "schema": "basic",
     "policy": "basic",
     "mcp": "basic plan policy",
     "cgroup": "basic ipc plan policy",
     "crate": "basic ipc plan policy cgroup",
     "launcher": "basic ipc plan",
-    "broker": "basic ipc plan policy mcp cgroup crate",
-    "run": "basic ipc plan policy cgroup crate",
-    "cli": "basic mcp",
+    "broker": "basic ipc plan schema policy mcp cgroup crate",
+    "run": "basic ipc plan policy cgroup crate launcher",
+    "doctor": "basic ipc plan policy cgroup crate",
+    "cli": "basic mcp doctor",
 }
 # The folders that may include a library's headers: what is linked follows from that. cgroup and
 # crate have no libsystemd, since agentcrate-run shall start quickly.
@@ -50,6 +54,7 @@ MAY_USE = {
     "netlink": "launcher",
     "sys/capability": "launcher",
     "seccomp": "policy",
+    "pcre2": "schema",
 }
 
 
