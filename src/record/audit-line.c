@@ -13,7 +13,7 @@
 #include "record/audit-redact.h"
 
 #define NSEC_PER_SEC 1000000000ULL
-#define SCOPES_MAX 64U
+#define SCOPES_MAX 32U
 
 AuditStamp audit_stamp_now(void) {
         struct timespec wall = {}, mono = {};
@@ -107,6 +107,10 @@ static int add_payload(StrBuf *body, const char *name, const AuditData *data) {
         return error_trace(r);
 }
 
+static size_t foreign_size(const char *text, size_t size) {
+        return size > 0 || !text ? size : strlen(text);
+}
+
 /* What both events begin with. */
 static int add_start(StrBuf *body, AuditStamp stamp, const char *event, const AuditCall *call) {
         time_t seconds = (time_t) (stamp.wall_usec / USEC_PER_SEC);
@@ -127,9 +131,16 @@ static int add_start(StrBuf *body, AuditStamp stamp, const char *event, const Au
                 r = strbuf_appendf(body, ",\"peer\":{\"uid\":%lu,\"pid\":%ld}",
                                    (unsigned long) call->uid, (long) call->pid);
         if (r == 0)
-                r = add_text(body, "client", call->client, AUDIT_NAME_MAX);
+                r = add_name(body, "client");
         if (r == 0)
-                r = add_text(body, "tool", call->tool, AUDIT_NAME_MAX);
+                r = audit_append_text(body, call->client,
+                                      foreign_size(call->client, call->client_size),
+                                      AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_name(body, "tool");
+        if (r == 0)
+                r = audit_append_text(body, call->tool, foreign_size(call->tool, call->tool_size),
+                                      AUDIT_NAME_MAX);
         return error_trace(r);
 }
 

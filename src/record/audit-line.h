@@ -39,7 +39,8 @@ int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const 
 /* The whole line with its newline, and the head of the chain behind it. */
 int audit_line(StrBuf *line, const AuditHead *before, const StrBuf *body, AuditHead *ret_head);
 
-/* A JSON string of foreign bytes: pure ASCII, cut at max bytes. NULL becomes null. */
+/* A JSON string of foreign bytes: pure ASCII, cut at max bytes, behind which nothing is read but
+ * one byte. NULL becomes null. */
 int audit_append_text(StrBuf *out, const char *text, size_t size, size_t max);
 
 typedef struct AuditRecord {

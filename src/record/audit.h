@@ -34,6 +34,7 @@ typedef struct AuditCall {
         const char *client; /* as it named itself */
         const char *tool;   /* as it was asked for */
         const char *trace_id;
+        size_t client_size, tool_size; /* where only the beginning is kept, of the whole; else 0 */
 } AuditCall;
 
 /* Bytes that went in or out: their hash and size are recorded, themselves only if the policy says
