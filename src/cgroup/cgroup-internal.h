@@ -84,9 +84,10 @@ void cgroup_shared_done(CgroupShared *shared);
 int cgroup_remove(int parent_fd, const char *name);
 /* Kills what lives in it as well; the rest is for a later call. */
 int cgroup_kill_and_remove(int parent_fd, const char *name);
-/* Both for each child whose name begins with prefix; with check_owner only those whose owner does
- * not hold the lock on its directory any more. */
-void cgroup_remove_leftovers(int parent_fd, const char *prefix, bool check_owner);
+/* Calls handle for each child whose name begins with prefix, until it does not return 0. */
+int cgroup_each_child(int parent_fd, const char *prefix,
+                      int (*handle)(int parent_fd, const char *name, void *userdata),
+                      void *userdata);
 /* Waits for the cgroup of that directory to be empty, at most until that time. */
 void cgroup_wait_empty(int fd, uint64_t end_usec);
 

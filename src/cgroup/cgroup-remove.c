@@ -73,26 +73,21 @@ int cgroup_kill_and_remove(int parent_fd, const char *name) {
         return cgroup_remove(parent_fd, name);
 }
 
-/* Whoever made it holds a lock on its directory as long as he lives. */
-static bool has_owner(int parent_fd, const char *name) {
-        _cleanup_(fd_closep) int fd = -EBADF;
-
-        if (cgroup_dir_open(parent_fd, name, O_RDONLY, &fd) < 0)
-                return true;
-        return flock(fd, LOCK_EX | LOCK_NB) < 0;
-}
-
-void cgroup_remove_leftovers(int parent_fd, const char *prefix, bool check_owner) {
+int cgroup_each_child(int parent_fd, const char *prefix,
+                      int (*handle)(int parent_fd, const char *name, void *userdata),
+                      void *userdata) {
         struct dirent *entry;
+        int r = 0;
         DIR *dir;
 
-        if (open_entries(parent_fd, ".", &dir) < 0)
-                return;
-        while ((entry = readdir(dir)))
-                if (is_child(entry) && string_after(entry->d_name, prefix) &&
-                    (!check_owner || !has_owner(parent_fd, entry->d_name)))
-                        (void) cgroup_kill_and_remove(parent_fd, entry->d_name);
+        r = open_entries(parent_fd, ".", &dir);
+        if (r < 0)
+                return r;
+        while (r == 0 && (entry = readdir(dir)))
+                if (is_child(entry) && string_after(entry->d_name, prefix))
+                        r = handle(dirfd(dir), entry->d_name, userdata);
         (void) closedir(dir);
+        return r;
 }
 
 void cgroup_wait_empty(int fd, uint64_t end_usec) {

@@ -143,12 +143,57 @@ static int make_parts(CgroupTree *tree, char **ret_reason) {
         return 0;
 }
 
-/* What was left by a process that could not clean up, unless somebody else uses the tree. */
+/* --- what was left by a process that could not clean up --- */
+
+typedef struct Leftovers {
+        CgroupTree *tree;
+        const char *tenant;
+} Leftovers;
+
+/* One that is still dying is for the sweeps to come. */
+static int remove_crate(int tenant_fd, const char *name, void *userdata) {
+        Leftovers *leftovers = userdata;
+        CgroupCrate *crate;
+        int n;
+
+        if (cgroup_kill_and_remove(tenant_fd, name) == 0)
+                return 0;
+        crate = calloc(1, sizeof(CgroupCrate));
+        if (!crate)
+                return error_origin(-ENOMEM);
+        crate->tree = leftovers->tree;
+        n = snprintf(crate->path, sizeof(crate->path), CGROUP_JOBS "/%s/%s", leftovers->tenant,
+                     name);
+        if (n < 0 || (size_t) n >= sizeof(crate->path)) {
+                free(crate); /* no name of ours */
+                return 0;
+        }
+        LIST_INSERT_HEAD(&leftovers->tree->dying, crate, entry);
+        return 0;
+}
+
+static int remove_tenant(int jobs_fd, const char *name, void *userdata) {
+        Leftovers leftovers = {.tree = userdata, .tenant = name};
+        _cleanup_(fd_closep) int fd = -EBADF;
+        int r;
+
+        if (cgroup_dir_open(jobs_fd, name, O_RDONLY, &fd) < 0)
+                return 0;
+        r = cgroup_each_child(fd, "", remove_crate, &leftovers);
+        if (r == -ENOMEM)
+                return error_trace(r);
+        (void) unlinkat(jobs_fd, name, AT_REMOVEDIR);
+        return 0;
+}
+
+/* Unless somebody else uses it. */
 static int take_jobs(CgroupTree *tree, char **ret_reason) {
+        int r;
+
         if (flock(tree->jobs.fd, LOCK_EX | LOCK_NB) < 0)
                 return unavailable(ret_reason, "another process uses the own cgroup");
-        cgroup_remove_leftovers(tree->jobs.fd, "t-", false);
-        return 0;
+        r = cgroup_each_child(tree->jobs.fd, "t-", remove_tenant, tree);
+        return r == -ENOMEM ? error_trace(r) : 0;
 }
 
 static int move_to_broker(CgroupTree *tree, char **ret_reason) {
@@ -223,11 +268,21 @@ static unsigned child_controllers(int fd) {
         return enabled;
 }
 
+/* Whoever made a root holds a lock on its directory as long as he lives. */
+static int remove_root(int parent_fd, const char *name, void *userdata _unused_) {
+        _cleanup_(fd_closep) int fd = -EBADF;
+
+        if (cgroup_dir_open(parent_fd, name, O_RDONLY, &fd) == 0 &&
+            flock(fd, LOCK_EX | LOCK_NB) >= 0)
+                (void) cgroup_kill_and_remove(parent_fd, name);
+        return 0;
+}
+
 /* Between making a root and locking it, it looks like a dead owner's: those who look for such take
  * this lock alone, those who make one share it. Whoever cannot have it goes on without. */
 static void lock_parent(CgroupTree *tree) {
         if (flock(tree->parent_fd, LOCK_EX | LOCK_NB) >= 0)
-                cgroup_remove_leftovers(tree->parent_fd, PLAIN_PREFIX, true);
+                (void) cgroup_each_child(tree->parent_fd, PLAIN_PREFIX, remove_root, NULL);
         for (unsigned i = 0; flock(tree->parent_fd, LOCK_SH | LOCK_NB) < 0 && i < LOCK_TRIES; i++)
                 (void) poll(NULL, 0, 1);
 }

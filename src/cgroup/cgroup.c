@@ -424,9 +424,14 @@ static void tree_drop_crates(CgroupTree *tree, uint64_t end_usec) {
                 CgroupTenant *tenant = LIST_FIRST(&tree->tenants);
 
                 LIST_REMOVE(tenant, entry);
-                (void) unlinkat(tree->jobs.fd, below_jobs(tenant->path), AT_REMOVEDIR);
                 (void) tenant_free(tenant);
         }
+}
+
+/* Those of earlier owners too. */
+static int remove_tenant(int jobs_fd, const char *name, void *userdata _unused_) {
+        (void) unlinkat(jobs_fd, name, AT_REMOVEDIR);
+        return 0;
 }
 
 CgroupTree *cgroup_tree_free(CgroupTree *tree) {
@@ -436,6 +441,8 @@ CgroupTree *cgroup_tree_free(CgroupTree *tree) {
                 return NULL;
 
         tree_drop_crates(tree, end_usec);
+        if (tree->jobs.fd >= 0)
+                (void) cgroup_each_child(tree->jobs.fd, "t-", remove_tenant, NULL);
         cgroup_shared_done(&tree->jobs);
         tree->launcher_fd = fd_close(tree->launcher_fd);
         if (tree->parent_fd >= 0 && tree->root_fd >= 0 &&
