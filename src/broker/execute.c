@@ -25,6 +25,8 @@ typedef struct Execution {
         ExecArgs args; /* until it is started */
         char *workspace;
         bool workspace_ro;
+        LimitsMeans means;
+        StrV notes; /* on its limits, for the record */
         Supervisor supervisor;
         CrateResult unmade; /* the record of a job for which there could be no crate */
 } Execution;
@@ -60,6 +62,7 @@ static void execution_free(Call *call) {
         crate_result_done(&execution->unmade);
         exec_args_done(&execution->args);
         free(execution->workspace);
+        strv_done(&execution->notes);
         free(execution);
         call->execution = NULL;
 }
@@ -109,19 +112,29 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
 }
 
 /* Template, then arguments. */
-static void job_set_limits(CrateJob *job, const Execution *execution) {
+static int job_set_limits(CrateJob *job, Execution *execution, const Ceilings *ceilings,
+                          char **ret_text) {
+        int r;
+
         limits_init(&job->limits);
         limits_merge(&job->limits, &execution->template->limits);
         crate_limits_lower(&job->limits);
         limits_merge(&job->limits, &execution->args.limits);
+        r = ceilings_apply(ceilings, "instance", &execution->args.limits, &job->limits,
+                           &execution->notes, ret_text);
+        if (r != 0)
+                return r == CEILINGS_E_EXCESS ? EXECUTOR_E_REFUSED : error_fold(r);
+
         (void) limits_fit_disk(&job->limits);
         job->on_hit =
                 execution->args.on_hit_given ? execution->args.on_hit : execution->template->on_hit;
         job->capture = execution->args.capture_given ? execution->args.capture : CAPTURE_DEFAULT;
+        return 0;
 }
 
 /* Moves what the arguments hold into the job. */
-static int job_fill(CrateJob *job, Execution *execution) {
+static int job_fill(CrateJob *job, Execution *execution, const Ceilings *ceilings,
+                    char **ret_text) {
         ExecArgs *args = &execution->args;
         int r;
 
@@ -129,7 +142,10 @@ static int job_fill(CrateJob *job, Execution *execution) {
         if (r < 0)
                 return error_trace(r);
 
-        job_set_limits(job, execution);
+        r = job_set_limits(job, execution, ceilings, ret_text);
+        if (r != 0)
+                return r;
+
         job->argv = args->argv;
         args->argv = STRV_NULL;
         job->command = TAKE_PTR(args->command);
@@ -141,6 +157,17 @@ static int job_fill(CrateJob *job, Execution *execution) {
                 job->stdin_size = args->stdin_size;
         }
         return 0;
+}
+
+/* Before anything is made: what cannot be enforced is refused. */
+static int execution_enforce(Call *call, const Limits *limits, char **ret_text) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        Execution *execution = call->execution;
+        int r;
+
+        r = limits_means_decide(&call->manager->limits_host, limits, &execution->means,
+                                &execution->notes, &error);
+        return r == LIMITS_MEANS_E_REFUSED ? refuse_error(&error, ret_text) : error_fold(r);
 }
 
 static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
@@ -163,6 +190,10 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
         if (r != 0)
                 return error_fold(r);
 
+        r = execution_enforce(call, &job->limits, ret_text);
+        if (r != 0)
+                return r;
+
         r = launchers_get(call->manager, execution->template, plans.tree, &run, &error);
         if (r == LAUNCHERS_E_UNAVAILABLE)
                 return end_unmade(execution, &error, plans.digest);
@@ -171,6 +202,8 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
 
         spec.plan = plans.crate;
         spec.workspace_rw = plans.workspace_rw;
+        spec.means = &execution->means;
+        spec.notes = &execution->notes;
         memcpy(spec.plan_digest, plans.digest, sizeof(spec.plan_digest));
         r = supervisor_start(&execution->supervisor, call, run, &spec, job, &error);
         return r == SUPERVISOR_E_FAILED ? end_unmade(execution, &error, plans.digest)
@@ -194,9 +227,9 @@ static int execution_start(Call *call, char **ret_text) {
                               manager->n_crates, manager->budget.max);
 
         crate_job_init(&job);
-        r = job_fill(&job, call->execution);
-        if (r < 0)
-                return error_trace(r);
+        r = job_fill(&job, call->execution, &manager->policy->config.instance, ret_text);
+        if (r != 0)
+                return r;
         return execution_launch(call, &job, ret_text);
 }
 

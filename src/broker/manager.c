@@ -140,6 +140,7 @@ Manager *manager_free(Manager *manager) {
                 call_drop(LIST_FIRST(&manager->calls));
         launchers_stop(manager);
         cgroup_tree_free(manager->cgroups);
+        free(manager->cgroups_reason);
         for (size_t i = 0; i < ELEMENTSOF(manager->signals); i++)
                 sd_event_source_disable_unref(manager->signals[i]);
         sd_event_source_disable_unref(manager->post);
@@ -186,15 +187,21 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
 
 /* Before there are children: they begin in the cgroup that we are in. */
 static int manager_open_cgroups(Manager *manager) {
-        _cleanup_(freep) char *reason = NULL;
+        const Config *config = &manager->policy->config;
         int r;
 
-        r = cgroup_tree_open(&manager->cgroups, &reason);
+        r = cgroup_tree_open(&manager->cgroups, &manager->cgroups_reason);
         if (r < 0)
                 return error_trace(r);
         if (r > 0)
                 log_notice("crates have no cgroups of their own: %s; jobs run without",
-                           reason ?: "no reason known");
+                           manager->cgroups_reason ?: "no reason known");
+        manager->limits_host = (LimitsHost){
+                .cgroups = manager->cgroups,
+                .reason = manager->cgroups_reason,
+                .can_sample = true,
+                .enforce = config->enforce_given ? config->enforce : ENFORCE_SAMPLED,
+        };
         return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "broker/budget.h"
 #include "cgroup/cgroup.h"
+#include "crate/limits-means.h"
 #include "mcp/tools.h"
 #include "policy/policy.h"
 
@@ -18,10 +19,12 @@ typedef struct Listener Listener;
 typedef struct Client Client;
 typedef struct Call Call;
 typedef struct LauncherUnit LauncherUnit;
+typedef struct Supervisor Supervisor;
 
 LIST_HEAD(ClientList, Client);
 LIST_HEAD(CallList, Call);
 LIST_HEAD(LauncherUnitList, LauncherUnit);
+LIST_HEAD(SupervisorList, Supervisor);
 
 /* What a stop waits for jobs to end by themselves; those that do not end as lost. */
 #define MANAGER_STOP_GRACE_USEC (5 * 1000000ULL)
@@ -32,7 +35,11 @@ struct Manager {
         sd_event *event;
         Policy *policy;
         Tools *tools;
-        CgroupTree *cgroups; /* NULL: nothing was delegated to us */
+        CgroupTree *cgroups;  /* NULL: nothing was delegated to us */
+        char *cgroups_reason; /* why there are none, a clause; or NULL */
+        LimitsHost limits_host;
+        struct SupervisorList supervisors;
+        uint64_t memory_used, pids_used; /* by all jobs, as far as they are counted by looking */
         Budget budget;
         Listener *listener;
         struct ClientList clients;

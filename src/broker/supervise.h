@@ -7,13 +7,15 @@
 #include "broker/launchers.h"
 #include "crate/crate.h"
 
-typedef struct Supervisor {
+struct Supervisor {
+        LIST_ENTRY(Supervisor) entry;
         Call *call;
         LauncherRun *run; /* which made the crate */
         Crate *crate;
         CgroupCrate *cgroup;
         sd_event_source *source;
-} Supervisor;
+        uint64_t memory_used, pids_used; /* its part of the manager's sums */
+};
 
 enum {
         _SUPERVISOR_E_SUCCESS,

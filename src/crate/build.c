@@ -276,28 +276,19 @@ static int build_crate(const CrateRequest *request, const SeccompProfile *profil
         return r;
 }
 
-/* What a crate itself takes of its limits: with less it could not be made. */
-static const struct {
-        LimitName name;
-        uint64_t minimum;
-} limit_minima[] = {
-        {LIMIT_DISK, 65536},
-        {LIMIT_INODES, 64},
-        {LIMIT_OPEN_FILES, 32},
-};
-
 static int check_limits(const Limits *limits, CrateError *ret_error) {
         uint64_t open_files = limits->max[LIMIT_OPEN_FILES];
+        char given[LIMIT_TEXT_SIZE], least[LIMIT_TEXT_SIZE];
         struct rlimit own;
 
-        for (size_t i = 0; i < ELEMENTSOF(limit_minima); i++)
-                if (limits->max[limit_minima[i].name] < limit_minima[i].minimum) {
+        for (LimitName name = 0; name < _LIMIT_MAX; name++)
+                if (limits->max[name] < limit_minimum(name)) {
+                        limit_format(name, limits->max[name], given, sizeof(given));
+                        limit_format(name, limit_minimum(name), least, sizeof(least));
                         (void) crate_error_set(ret_error, "limits", EINVAL, NULL, "give more",
-                                               "limit %s: %" PRIu64 " is less than the %" PRIu64
-                                               " that a crate itself needs",
-                                               limit_to_string(limit_minima[i].name),
-                                               limits->max[limit_minima[i].name],
-                                               limit_minima[i].minimum);
+                                               "limit %s: %s is less than the %s that a crate "
+                                               "itself needs",
+                                               limit_to_string(name), given, least);
                         return CRATE_BUILD_E_INVALID;
                 }
         if (open_files != LIMIT_UNLIMITED && getrlimit(RLIMIT_NOFILE, &own) == 0 &&

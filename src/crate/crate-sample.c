@@ -93,14 +93,14 @@ static uint64_t memory_of(const SamplerMemory *memory, uint64_t files) {
 
 static void note_memory(Crate *crate, const SamplerMemory *memory) {
         uint64_t used = memory_of(memory, crate->looking.disk), max = limit_of(crate, LIMIT_MEMORY);
-        char text[32];
+        char text[LIMIT_TEXT_SIZE];
 
         crate->looking.memory = used;
         note_peak(crate, LIMIT_MEMORY, used);
         if (used <= max)
                 return;
         if (memory->pid > 0) {
-                crate_limit_format(LIMIT_MEMORY, memory->bytes, text, sizeof(text));
+                limit_format(LIMIT_MEMORY, memory->bytes, text, sizeof(text));
                 (void) crate_result_add_evidence(&crate->result, crate_age_usec(crate), "sampler",
                                                  "%s (pid %d) was the largest process, %s in use",
                                                  memory->name, (int) memory->pid, text);
@@ -290,13 +290,22 @@ int crate_start_looking(Crate *crate) {
         return r < 0 ? error_trace(r) : 0;
 }
 
+/* Of a job that is not being ended already. */
+static void tell_usage(Crate *crate) {
+        if (crate->callbacks.on_usage && crate->ladder == LADDER_NONE)
+                crate->callbacks.on_usage(crate, crate->looking.memory, crate->looking.pids,
+                                          crate->userdata);
+}
+
 void crate_look(Crate *crate) {
         Looking before = crate->looking;
         uint64_t started = now_usec();
 
         look_at_files(crate);
-        if (counts_processes(crate))
+        if (counts_processes(crate)) {
                 look_at_processes(crate);
+                tell_usage(crate);
+        }
         look_at_cgroup_time(crate);
         if (crate->state == CRATE_STATE_RUNNING)
                 set_next_look(crate, &before, started);
@@ -320,11 +329,4 @@ void crate_look_back(Crate *crate) {
         result->memory_peak_bytes = result->limits[LIMIT_MEMORY].peak;
         note_peak(crate, LIMIT_PIDS, crate->start_usec > 0);
         result->pids_peak = result->limits[LIMIT_PIDS].peak;
-}
-
-void crate_get_usage(const Crate *crate, uint64_t *ret_memory, uint64_t *ret_pids) {
-        bool counts = crate->state == CRATE_STATE_RUNNING && counts_processes(crate);
-
-        *ret_memory = counts ? crate->looking.memory : 0;
-        *ret_pids = counts ? crate->looking.pids : 0;
 }

@@ -304,16 +304,23 @@ static int crate_new_failed(int error, CrateError *ret_error) {
         return crate_explain_failure(&failure, ret_error);
 }
 
+static int crate_note_limits(Crate *crate, const StrV *notes) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && notes && i < notes->n_items; i++)
+                r = crate_result_add_evidence(&crate->result, 0, "limits", "%s", notes->items[i]);
+        return r < 0 ? error_trace(r) : 0;
+}
+
 static int crate_take_means(Crate *crate, const LimitsMeans *means, const Limits *limits,
                             CrateError *ret_error) {
-        LimitsHost host;
+        const LimitsHost host = {.can_sample = true};
 
         if (means) {
                 crate->means = *means;
                 return 0;
         }
-        limits_host_init(&host, ENFORCE_SAMPLED);
-        return limits_means_decide(&host, limits, &crate->means, ret_error);
+        return limits_means_decide(&host, limits, &crate->means, NULL, ret_error);
 }
 
 int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
@@ -352,6 +359,8 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         r = crate_take_means(crate, spec->means, &job->limits, ret_error);
         if (r > 0)
                 return LAUNCHER_E_FAILED;
+        if (r == 0)
+                r = crate_note_limits(crate, spec->notes);
         if (r == 0)
                 r = crate_note_groups(crate);
         if (r == 0)

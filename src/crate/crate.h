@@ -61,6 +61,9 @@ typedef struct CrateCallbacks {
                           void *userdata);
         /* The result stands. crate_free() is allowed from here on, also inside of this call. */
         void (*on_end)(Crate *crate, void *userdata);
+        /* What the job uses now, where it is looked at rather than counted by a cgroup. May be
+         * NULL. crate_end_for() is allowed here. */
+        void (*on_usage)(Crate *crate, uint64_t memory, uint64_t pids, void *userdata);
 } CrateCallbacks;
 
 /* What a crate is made from; see crate/build.h for how the plans come about. */
@@ -73,6 +76,7 @@ typedef struct CrateSpec {
         /* What enforces the job's limits, see limits_means_decide(); with a cgroup the limits that
          * are its part are in force already. Borrowed. NULL: whatever does without a cgroup. */
         const LimitsMeans *means;
+        const StrV *notes; /* on its limits, for the record; borrowed; NULL: none */
 } CrateSpec;
 
 /* Asks the launcher for a crate and queues the job. On failure nothing was started and on_end does
@@ -98,8 +102,6 @@ int crate_take_stdin(Crate *crate);
 int crate_signal(Crate *crate, int signal);
 /* A ceiling that the job shares with others was met, and this is the one to end for it. */
 void crate_end_for(Crate *crate, const CrateBreach *breach);
-/* What was in use at the last look, where nothing better than looking is there; else 0. */
-void crate_get_usage(const Crate *crate, uint64_t *ret_memory, uint64_t *ret_pids);
 /* Ends the job: TERM, 2 s of grace, KILL (grace false: KILL at once). The outcome is cancelled.
  * on_end still comes. */
 void crate_cancel(Crate *crate, int signal, bool grace);

@@ -9,22 +9,15 @@
 
 #include <stdbool.h>
 
+#include "basic/string-util.h"
+#include "cgroup/cgroup.h"
 #include "crate/result.h"
 #include "policy/limits.h"
 
-typedef enum LimitController {
-        LIMIT_CONTROLLER_MEMORY,
-        LIMIT_CONTROLLER_PIDS,
-        LIMIT_CONTROLLER_CPU,
-        LIMIT_CONTROLLER_IO,
-        _LIMIT_CONTROLLER_MAX,
-} LimitController;
-
 typedef struct LimitsHost {
-        bool has_cgroup; /* a cgroup for each job, with these controllers */
-        bool controllers[_LIMIT_CONTROLLER_MAX];
-        const char *reasons[_LIMIT_CONTROLLER_MAX]; /* why there is none, a clause; or NULL */
-        bool can_sample; /* this process may look at those of its crates */
+        const CgroupTree *cgroups; /* NULL: crates have no cgroups */
+        const char *reason;        /* why they have none, a clause; or NULL; borrowed */
+        bool can_sample;           /* this process may look at those of its crates */
         Enforce enforce;
 } LimitsHost;
 
@@ -50,7 +43,13 @@ enum {
         LIMITS_MEANS_E_REFUSED, /* ret_error tells */
 };
 
-/* A host without cgroups, whose crates this process may look at or not, as its ids have it. */
-void limits_host_init(LimitsHost *host, Enforce enforce);
+/* notes gets a sentence where less than a cgroup enforces what a cgroup could; may be NULL. */
 int limits_means_decide(const LimitsHost *host, const Limits *limits, LimitsMeans *ret_means,
-                        CrateError *ret_error);
+                        StrV *notes, CrateError *ret_error);
+
+/* What of the limits is the part of the job's cgroup. */
+CgroupLimits limits_of_job(const Limits *limits, const LimitsMeans *means);
+/* The ceiling of the crate around the job: that, its private files, and room for init. */
+CgroupLimits limits_of_crate(const Limits *limits, const LimitsMeans *means);
+/* Ceilings of a tenant or of the instance, as far as the tree has controllers for them. */
+CgroupLimits limits_of_ceilings(const Limits *ceilings, unsigned controllers);

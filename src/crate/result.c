@@ -379,40 +379,13 @@ static const LimitWords limit_words[_LIMIT_MAX] = {
         [LIMIT_IO_WRITE_BPS] = {"per second were written", "raise it"},
 };
 
-void crate_limit_format(LimitName name, uint64_t value, char *ret, size_t size) {
-        static const char suffixes[] = {'K', 'M', 'G'};
-        int i = -1;
-
-        switch (limit_unit(name)) {
-        case LIMIT_UNIT_USEC:
-                (void) snprintf(ret, size, "%.15gs", (double) value / USEC_PER_SEC);
-                return;
-        case LIMIT_UNIT_MILLI:
-                (void) snprintf(ret, size, "%.15g", (double) value / 1000);
-                return;
-        case LIMIT_UNIT_COUNT:
-                (void) snprintf(ret, size, "%" PRIu64, value);
-                return;
-        case LIMIT_UNIT_BYTES:
-                break;
-        }
-        while (i < 2 && value >= 1024 && value % 1024 == 0) {
-                value /= 1024;
-                i++;
-        }
-        if (i < 0)
-                (void) snprintf(ret, size, "%" PRIu64 " bytes", value);
-        else
-                (void) snprintf(ret, size, "%" PRIu64 "%c", value, suffixes[i]);
-}
-
 static char *verdict_limit(const CrateResult *result) {
         const CrateBreach *limit = &result->limit;
-        char max[32], *line;
+        char max[LIMIT_TEXT_SIZE], *line;
 
         if (limit->name == _LIMIT_INVALID)
                 return NULL;
-        crate_limit_format(limit->name, limit->max, max, sizeof(max));
+        limit_format(limit->name, limit->max, max, sizeof(max));
         if (limit->level <= CRATE_LEVEL_SANDBOX) {
                 if (asprintf(&line, "limit %s: %s %s, the job was ended; %s",
                              limit_to_string(limit->name), max, limit_words[limit->name].breach,

@@ -101,8 +101,6 @@ int crate_result_add_evidence(CrateResult *result, uint64_t usec, const char *ki
 const char *crate_outcome_to_string(CrateOutcome outcome);
 /* "job", "sandbox", "tenant", "instance" */
 const char *crate_level_to_string(CrateLevel level);
-/* "64M", "1.5s", "512": a value as it would be given on the command line. */
-void crate_limit_format(LimitName name, uint64_t value, char *ret, size_t size);
 /* The record as JSON (tools.md's form); with_output false leaves stdout and stderr empty but keeps
  * their byte counts. NULL: out of memory. */
 json_t *crate_result_to_json(const CrateResult *result, bool with_output);

@@ -33,6 +33,7 @@ void config_init(Config *config) {
                 .subuid_base = SUBUID_BASE_DEFAULT,
                 .subuid_count = SUBUID_COUNT_DEFAULT,
         };
+        ceilings_init(&config->instance);
 }
 
 void config_done(Config *config) {
@@ -116,6 +117,44 @@ static int read_audit_payloads(const Reader *reader, const JsonNode *node, void 
         return 0;
 }
 
+static int read_enforce(const Reader *reader, const JsonNode *node, void *target) {
+        static const char *const words[] = {"sampled", "strict", NULL};
+        Config *c = target;
+        size_t index = 0;
+        int r;
+
+        r = reader_choice(reader, node, words, &index);
+        if (r < 0)
+                return error_trace(r);
+        c->enforce_given = true;
+        return error_trace(enforce_from_string(words[index], &c->enforce));
+}
+
+static int read_ceiling(const Reader *reader, const JsonNode *node, void *target) {
+        _cleanup_(freep) char *key = NULL;
+        Config *c = target;
+        int r;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        r = json_node_key(reader->doc, node, &key);
+        if (r < 0)
+                return error_trace(r);
+        return error_trace(limit_parse_json(&c->instance.limits, limit_from_string(key),
+                                            reader->doc, node, reader->file, reader->diags));
+}
+
+static int read_on_excess(const Reader *reader, const JsonNode *node, void *target) {
+        static const char *const words[] = {"refuse", "clamp", NULL};
+        Config *c = target;
+        size_t index = 0;
+        int r;
+
+        r = reader_choice(reader, node, words, &index);
+        c->instance.on_excess = index == 0 ? CEILINGS_REFUSE : CEILINGS_CLAMP;
+        return error_trace(r);
+}
+
 /* --- what is not built yet --- */
 
 static int read_null_string(const Reader *reader, const JsonNode *node, _unused_ void *target) {
@@ -126,59 +165,10 @@ static int read_null_string(const Reader *reader, const JsonNode *node, _unused_
         return reader_fault(reader, node, NOT_BUILT);
 }
 
-static int read_null_size(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        size_t before = reader_n_faults(reader->diags);
-        uint64_t value;
-        int r;
-
-        if (node->type == JSON_NODE_NULL)
-                return 0;
-        r = reader_size(reader, node, 1, INT64_MAX, &value);
-        if (r < 0 || reader_n_faults(reader->diags) > before)
-                return error_trace(r);
-        return reader_fault(reader, node, NOT_BUILT);
-}
-
-static int read_null_count(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        size_t before = reader_n_faults(reader->diags);
-        uint64_t value;
-        int r;
-
-        if (node->type == JSON_NODE_NULL)
-                return 0;
-        r = reader_count(reader, node, 1, UINT32_MAX, &value);
-        if (r < 0 || reader_n_faults(reader->diags) > before)
-                return error_trace(r);
-        return reader_fault(reader, node, NOT_BUILT);
-}
-
 static int read_empty_array(const Reader *reader, const JsonNode *node, _unused_ void *target) {
         if (node->type != JSON_NODE_ARRAY)
                 return reader_fault_value(reader, node, "is no array ([…])");
         return node->n_children > 0 ? reader_fault(reader, node, NOT_BUILT) : 0;
-}
-
-/* The first word is what happens anyway. */
-static int read_first_choice(const Reader *reader, const JsonNode *node, const char *const *words) {
-        size_t index = 0;
-        int r;
-
-        r = reader_choice(reader, node, words, &index);
-        if (r < 0)
-                return error_trace(r);
-        return index > 0 ? reader_fault(reader, node, NOT_BUILT) : 0;
-}
-
-static int read_enforce(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        static const char *const words[] = {"sampled", "strict", NULL};
-
-        return read_first_choice(reader, node, words);
-}
-
-static int read_refuse(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        static const char *const words[] = {"refuse", NULL};
-
-        return read_first_choice(reader, node, words);
 }
 
 static const ReaderKey listen_keys[] = {
@@ -188,10 +178,20 @@ static const ReaderKey listen_keys[] = {
 };
 
 static const ReaderKey instance_keys[] = {
-        {.name = "memory", .read = read_null_size},
-        {.name = "pids", .read = read_null_count},
+        {.name = "memory", .read = read_ceiling},
+        {.name = "pids", .read = read_ceiling},
+        {.name = "cpus", .read = read_ceiling},
+        {.name = "cpu_time", .read = read_ceiling},
+        {.name = "wall_time", .read = read_ceiling},
+        {.name = "disk", .read = read_ceiling},
+        {.name = "inodes", .read = read_ceiling},
+        {.name = "open_files", .read = read_ceiling},
+        {.name = "file_size", .read = read_ceiling},
+        {.name = "output", .read = read_ceiling},
+        {.name = "io_read_bps", .read = read_ceiling},
+        {.name = "io_write_bps", .read = read_ceiling},
         {.name = "crates", .read = read_crates},
-        {.name = "on_excess", .read = read_refuse},
+        {.name = "on_excess", .read = read_on_excess},
         {},
 };
 
@@ -229,12 +229,32 @@ int config_key_names(StrV *names) {
         return reader_key_names(config_keys, names);
 }
 
+/* Under such a ceiling nothing could be run at all. */
+static int check_ceilings(const Reader *reader, const JsonNode *root, const Config *c) {
+        const JsonNode *instance = json_node_member(reader->doc, root, "instance");
+        char least[LIMIT_TEXT_SIZE];
+        int r = 0;
+
+        for (LimitName name = 0; r == 0 && instance && name < _LIMIT_MAX; name++) {
+                if (c->instance.limits.max[name] >= limit_minimum(name))
+                        continue;
+                limit_format(name, limit_minimum(name), least, sizeof(least));
+                r = reader_fault(reader,
+                                 json_node_member(reader->doc, instance, limit_to_string(name))
+                                         ?: instance,
+                                 "less than the %s that a crate itself needs", least);
+        }
+        return r;
+}
+
 /* Each crate that lives holds one id of the range. */
 static int check_whole(const Reader *reader, const JsonNode *root, const Config *c) {
         const JsonNode *node;
+        int r;
 
-        if (c->crates_max <= c->subuid_count)
-                return 0;
+        r = check_ceilings(reader, root, c);
+        if (r < 0 || c->crates_max <= c->subuid_count)
+                return error_trace(r);
         node = json_node_member(reader->doc, root, "subuid_range");
         return reader_fault(reader, node ?: root,
                             "%llu ids are fewer than instance.crates (%zu), and each crate needs "

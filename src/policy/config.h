@@ -12,12 +12,16 @@
 
 #include "basic/diag.h"
 #include "basic/string-util.h"
+#include "policy/ceilings.h"
 
 typedef struct Config {
-        char *file;                         /* NULL: built-in defaults */
-        uint64_t message_max;               /* bytes of one MCP message, default 16 MiB */
-        uint64_t idle_usec;                 /* idle exit when socket-activated, default 60 s */
-        size_t crates_max;                  /* instance.crates, default 64 */
+        char *file;           /* NULL: built-in defaults */
+        uint64_t message_max; /* bytes of one MCP message, default 16 MiB */
+        uint64_t idle_usec;   /* idle exit when socket-activated, default 60 s */
+        size_t crates_max;    /* instance.crates, default 64 */
+        Ceilings instance;    /* of all jobs */
+        bool enforce_given;
+        Enforce enforce;                    /* default sampled; of a system's broker strict */
         uint64_t subuid_base, subuid_count; /* default 1879048192, 65536 */
         char *audit_path;                   /* NULL: the default place */
         bool audit_fail_open;               /* audit.on_failure is "continue", default "refuse" */

@@ -3,6 +3,7 @@
 #include "policy/limits.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,21 +24,22 @@ typedef struct LimitInfo {
         const char *name;
         LimitUnit unit;
         uint64_t initial;
+        uint64_t minimum;
 } LimitInfo;
 
 static const LimitInfo limit_table[_LIMIT_MAX] = {
-        [LIMIT_MEMORY] = {"memory", LIMIT_UNIT_BYTES, 2 * GIB},
-        [LIMIT_PIDS] = {"pids", LIMIT_UNIT_COUNT, 512},
-        [LIMIT_CPUS] = {"cpus", LIMIT_UNIT_MILLI, LIMIT_UNLIMITED},
-        [LIMIT_CPU_TIME] = {"cpu_time", LIMIT_UNIT_USEC, LIMIT_UNLIMITED},
-        [LIMIT_WALL_TIME] = {"wall_time", LIMIT_UNIT_USEC, 120 * USEC_PER_SEC},
-        [LIMIT_DISK] = {"disk", LIMIT_UNIT_BYTES, GIB},
-        [LIMIT_INODES] = {"inodes", LIMIT_UNIT_COUNT, 100000},
-        [LIMIT_OPEN_FILES] = {"open_files", LIMIT_UNIT_COUNT, 1024},
-        [LIMIT_FILE_SIZE] = {"file_size", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED},
-        [LIMIT_OUTPUT] = {"output", LIMIT_UNIT_BYTES, 64 * MIB},
-        [LIMIT_IO_READ_BPS] = {"io_read_bps", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED},
-        [LIMIT_IO_WRITE_BPS] = {"io_write_bps", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED},
+        [LIMIT_MEMORY] = {"memory", LIMIT_UNIT_BYTES, 2 * GIB, 2 * MIB},
+        [LIMIT_PIDS] = {"pids", LIMIT_UNIT_COUNT, 512, 1},
+        [LIMIT_CPUS] = {"cpus", LIMIT_UNIT_MILLI, LIMIT_UNLIMITED, 1},
+        [LIMIT_CPU_TIME] = {"cpu_time", LIMIT_UNIT_USEC, LIMIT_UNLIMITED, 1},
+        [LIMIT_WALL_TIME] = {"wall_time", LIMIT_UNIT_USEC, 120 * USEC_PER_SEC, 1},
+        [LIMIT_DISK] = {"disk", LIMIT_UNIT_BYTES, GIB, 65536},
+        [LIMIT_INODES] = {"inodes", LIMIT_UNIT_COUNT, 100000, 64},
+        [LIMIT_OPEN_FILES] = {"open_files", LIMIT_UNIT_COUNT, 1024, 32},
+        [LIMIT_FILE_SIZE] = {"file_size", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED, 1},
+        [LIMIT_OUTPUT] = {"output", LIMIT_UNIT_BYTES, 64 * MIB, 1},
+        [LIMIT_IO_READ_BPS] = {"io_read_bps", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED, 1},
+        [LIMIT_IO_WRITE_BPS] = {"io_write_bps", LIMIT_UNIT_BYTES, LIMIT_UNLIMITED, 1},
 };
 
 typedef struct UnitInfo {
@@ -76,6 +78,37 @@ LimitName limit_from_string(const char *s) {
 
 LimitUnit limit_unit(LimitName name) {
         return limit_table[name].unit;
+}
+
+void limit_format(LimitName name, uint64_t value, char *ret, size_t size) {
+        static const char suffixes[] = {'K', 'M', 'G'};
+        int i = -1;
+
+        switch (limit_unit(name)) {
+        case LIMIT_UNIT_USEC:
+                (void) snprintf(ret, size, "%.15gs", (double) value / USEC_PER_SEC);
+                return;
+        case LIMIT_UNIT_MILLI:
+                (void) snprintf(ret, size, "%.15g", (double) value / 1000);
+                return;
+        case LIMIT_UNIT_COUNT:
+                (void) snprintf(ret, size, "%" PRIu64, value);
+                return;
+        case LIMIT_UNIT_BYTES:
+                break;
+        }
+        while (i < 2 && value >= 1024 && value % 1024 == 0) {
+                value /= 1024;
+                i++;
+        }
+        if (i < 0)
+                (void) snprintf(ret, size, "%" PRIu64 " bytes", value);
+        else
+                (void) snprintf(ret, size, "%" PRIu64 "%c", value, suffixes[i]);
+}
+
+uint64_t limit_minimum(LimitName name) {
+        return limit_table[name].minimum;
 }
 
 void limits_init(Limits *limits) {

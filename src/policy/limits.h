@@ -56,6 +56,11 @@ typedef enum Enforce {
 const char *limit_to_string(LimitName name);
 LimitName limit_from_string(const char *s);
 LimitUnit limit_unit(LimitName name);
+/* With less a crate could not be made, or no command be started in it. 1 for most. */
+uint64_t limit_minimum(LimitName name);
+#define LIMIT_TEXT_SIZE 32U
+/* "64M", "1.5s", "512": a value as it would be given on the command line. */
+void limit_format(LimitName name, uint64_t value, char *ret, size_t size);
 
 /* The defaults of jobs that come by MCP. agentcrate-run starts from these and sets wall_time and
  * output to unlimited. */

@@ -13,9 +13,11 @@ _agentcrate_run_templates() {
 
 _agentcrate_run() {
         local cur prev i word
-        local options='--workspace --ro --rw -C -e --template --profile --timeout --limit --on-hit
+        local options='--workspace --ro --rw -C -e --template --profile --timeout --limit --enforce
+                --on-hit
                 --capture --result --json --tty --print-plan --help --version'
-        local limits='wall_time= output= open_files= file_size= disk= inodes='
+        local limits='memory= pids= cpus= cpu_time= wall_time= disk= inodes= open_files= file_size=
+                output= io_read_bps= io_write_bps='
 
         COMPREPLY=()
         cur=${COMP_WORDS[COMP_CWORD]}
@@ -29,7 +31,7 @@ _agentcrate_run() {
                         ((i++))
                         ;;
                 -w | --workspace | --ro | --rw | -C | -e | --template | --profile | -t | --timeout | \
-                        --limit | --on-hit | --capture | --result)
+                        --limit | --enforce | --on-hit | --capture | --result)
                         ((i++))
                         [ "${COMP_WORDS[i]:-}" = = ] && ((i++))
                         # NAME=VALUE is three words of readline's.
@@ -72,6 +74,10 @@ _agentcrate_run() {
         --limit)
                 COMPREPLY=($(compgen -W "$limits" -- "$cur"))
                 compopt -o nospace
+                return
+                ;;
+        --enforce)
+                COMPREPLY=($(compgen -W 'strict sampled' -- "$cur"))
                 return
                 ;;
         --on-hit)

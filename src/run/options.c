@@ -138,6 +138,18 @@ static int take_limit(const Option *option _unused_, const char *value, void *ta
         return error_trace(r);
 }
 
+static int take_enforce(const Option *option _unused_, const char *value, void *target,
+                        char **ret_text) {
+        RunOptions *options = target;
+        _cleanup_(freep) char *quoted = NULL;
+
+        if (enforce_from_string(value, &options->enforce) >= 0)
+                return 0;
+        quoted = diag_quote(value);
+        return option_invalid(ret_text, "--enforce %s is unknown; known are sampled and strict",
+                              quoted ?: "");
+}
+
 static int take_on_hit(const Option *option _unused_, const char *value, void *target,
                        char **ret_text) {
         RunOptions *options = target;
@@ -199,6 +211,9 @@ static const Option option_table[] = {
          "bound memory, pids, cpus, cpu_time, wall_time, disk, inodes, open_files, file_size, "
          "output, "
          "io_read_bps or io_write_bps; may be given repeatedly"},
+        {"enforce", 0, "strict|sampled", take_enforce, 0,
+         "refuse to run where a limit could only be sampled (strict), or look at the job from time "
+         "to time then (sampled, default)"},
         {"on-hit", 0, "end|refuse", take_on_hit, 0,
          "what a limit does that the kernel refuses piecemeal: end the job (default), or refuse "
          "and count"},

@@ -37,6 +37,7 @@ typedef struct RunOptions {
         char *profile;  /* NULL: the template's */
         Limits limits;  /* only what was given counts */
         char *timeout;  /* as given */
+        Enforce enforce;
         OnHit on_hit;
         bool on_hit_given;
         size_t capture;

@@ -196,12 +196,47 @@ int run_setup_init(RunSetup *setup, const RunOptions *options) {
         return 0;
 }
 
+static int make_cgroup(const RunSetup *setup, CgroupTree *tree, CgroupCrate **ret_cgroup) {
+        const CgroupLimits crate = limits_of_crate(&setup->limits, &setup->means);
+        const CgroupLimits job = limits_of_job(&setup->limits, &setup->means);
+        const CgroupCrateSpec spec = {.crate_limits = &crate, .job_limits = &job};
+        _cleanup_(freep) char *text = NULL;
+        CgroupFailure failure;
+        int r;
+
+        r = cgroup_crate_make(tree, &spec, ret_cgroup, &failure);
+        if (r != CGROUP_E_FAILED)
+                return error_trace(r);
+        text = cgroup_failure_format(&failure);
+        return report_failure("%s", text ?: "the cgroup of the crate could not be made");
+}
+
+int run_setup_enforce(RunSetup *setup, Enforce enforce, CgroupTree *tree, const char *reason,
+                      CgroupCrate **ret_cgroup) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        const LimitsHost host = {
+                .cgroups = tree,
+                .reason = reason,
+                .can_sample = true,
+                .enforce = enforce,
+        };
+        int r;
+
+        r = limits_means_decide(&host, &setup->limits, &setup->means, &setup->notes, &error);
+        if (r == LIMITS_MEANS_E_REFUSED)
+                return report_crate_error(&error);
+        if (r < 0 || !tree)
+                return error_trace(r);
+        return make_cgroup(setup, tree, ret_cgroup);
+}
+
 void run_setup_done(RunSetup *setup) {
         if (setup->template)
                 setup->template = template_free(setup->template);
         config_done(&setup->config);
         crate_plans_done(&setup->plans);
         crate_job_done(&setup->job);
+        strv_done(&setup->notes);
 }
 
 int run_setup_print(const RunSetup *setup) {

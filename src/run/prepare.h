@@ -17,12 +17,22 @@ typedef struct RunSetup {
         Limits limits;
         CratePlans plans;
         CrateJob job;
+        LimitsMeans means; /* after run_setup_enforce() */
+        StrV notes;
 } RunSetup;
 
 /* 0, RUN_E_REPORTED or a negative errno. On failure there is nothing to free. */
 int run_setup_init(RunSetup *setup, const RunOptions *options);
 void run_setup_done(RunSetup *setup);
 int run_setup_print(const RunSetup *setup);
+
+/*
+ * Decides by what the limits are enforced: by cgroups below tree, or without any, NULL, for that
+ * reason (a clause, or NULL). With a tree the job's cgroup is made, with its limits. 0,
+ * RUN_E_REPORTED or a negative errno.
+ */
+int run_setup_enforce(RunSetup *setup, Enforce enforce, CgroupTree *tree, const char *reason,
+                      CgroupCrate **ret_cgroup);
 
 /* Says what a CrateError says, as a failure of the runner. */
 int report_crate_error(const CrateError *error);

@@ -279,7 +279,8 @@ START_TEST(test_minima) {
                 uint64_t value;
                 const char *text;
         } cases[] = {
-                {LIMIT_DISK, 65535, "limit disk: 65535 is less than the 65536"},
+                {LIMIT_DISK, 65535, "limit disk: 65535 bytes is less than the 64K"},
+                {LIMIT_MEMORY, (2ULL << 20) - 1, "limit memory: 2097151 bytes is less than the 2M"},
                 {LIMIT_INODES, 63, "limit inodes: 63 is less than the 64"},
                 {LIMIT_OPEN_FILES, 31, "limit open_files: 31 is less than the 32"},
                 {LIMIT_OPEN_FILES, 1ULL << 40, "limit open_files: 1099511627776 is above"},

@@ -55,6 +55,64 @@ START_TEST(test_values) {
 }
 END_TEST
 
+START_TEST(test_ceilings) {
+        static const char text[] = "{\"enforce\": \"strict\", \"instance\": {\"memory\": \"1G\", "
+                                   "\"cpus\": 1.5, \"pids\": null, \"wall_time\": \"5m\", "
+                                   "\"on_excess\": \"clamp\"}}";
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        _cleanup_(config_done) Config config = {};
+
+        config_init(&config);
+        ck_assert(!config.enforce_given);
+        ck_assert_int_eq(config.instance.on_excess, CEILINGS_REFUSE);
+        ck_assert_uint_eq(config.instance.limits.max[LIMIT_MEMORY], LIMIT_UNLIMITED);
+
+        ck_assert_int_eq(config_parse("f", text, sizeof(text) - 1, &diags, &config), 0);
+        ck_assert(config.enforce_given);
+        ck_assert_int_eq(config.enforce, ENFORCE_STRICT);
+        ck_assert_int_eq(config.instance.on_excess, CEILINGS_CLAMP);
+        ck_assert_uint_eq(config.instance.limits.max[LIMIT_MEMORY], 1ULL << 30);
+        ck_assert_uint_eq(config.instance.limits.max[LIMIT_CPUS], 1500);
+        ck_assert_uint_eq(config.instance.limits.max[LIMIT_PIDS], LIMIT_UNLIMITED);
+        ck_assert_uint_eq(config.instance.limits.max[LIMIT_WALL_TIME], 300000000);
+}
+END_TEST
+
+/* What a call asks for and a default, against one ceiling. */
+START_TEST(test_ceilings_apply) {
+        _cleanup_(strv_done) StrV notes = STRV_NULL;
+        _cleanup_(freep) char *text = NULL;
+        Limits limits, asked = {};
+        Ceilings ceilings;
+
+        limits_init(&limits);
+        ceilings_init(&ceilings);
+        ck_assert_int_eq(ceilings_apply(&ceilings, "instance", &asked, &limits, &notes, &text), 0);
+        ck_assert_uint_eq(limits.max[LIMIT_MEMORY], 2ULL << 30);
+
+        ceilings.limits.max[LIMIT_MEMORY] = 1ULL << 30;
+        ceilings.limits.max[LIMIT_CPUS] = 2000;
+        ck_assert_int_eq(ceilings_apply(&ceilings, "instance", &asked, &limits, &notes, &text), 0);
+        ck_assert_uint_eq(limits.max[LIMIT_MEMORY], 1ULL << 30);
+        ck_assert_uint_eq(limits.max[LIMIT_CPUS], 2000);
+        ck_assert_uint_eq(notes.n_items, 0);
+
+        limits_set(&asked, LIMIT_MEMORY, 3ULL << 30);
+        limits_merge(&limits, &asked);
+        ck_assert_int_eq(ceilings_apply(&ceilings, "instance", &asked, &limits, &notes, &text),
+                         CEILINGS_E_EXCESS);
+        ck_assert_str_eq(text, "limit memory: 3G was asked for, which is above the ceiling "
+                               "instance.memory of 1G; ask for no more than that");
+
+        ceilings.on_excess = CEILINGS_CLAMP;
+        ck_assert_int_eq(ceilings_apply(&ceilings, "instance", &asked, &limits, &notes, &text), 0);
+        ck_assert_uint_eq(limits.max[LIMIT_MEMORY], 1ULL << 30);
+        ck_assert_uint_eq(notes.n_items, 1);
+        ck_assert_str_eq(notes.items[0], "limit memory: 3G was asked for, the ceiling "
+                                         "instance.memory allows 1G");
+}
+END_TEST
+
 START_TEST(test_audit) {
         static const char text[] = "{\"audit\": {\"path\": \"/srv/a.jsonl\", \"on_failure\": "
                                    "\"continue\", \"payloads\": true}}";
@@ -86,6 +144,8 @@ int main(void) {
         tcase_add_test(tcase, test_good);
         tcase_add_test(tcase, test_bad);
         tcase_add_test(tcase, test_values);
+        tcase_add_test(tcase, test_ceilings);
+        tcase_add_test(tcase, test_ceilings_apply);
         tcase_add_test(tcase, test_audit);
         tcase_add_test(tcase, test_schema);
         srunner_run_all(runner, CK_ENV);

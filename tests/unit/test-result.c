@@ -61,8 +61,10 @@ START_TEST(test_record_exited) {
         ck_assert_str_eq(record_string(limit, "name"), "wall_time");
         ck_assert_int_eq(json_integer_value(json_object_get(limit, "max")), 120000);
         ck_assert_int_eq(json_integer_value(json_object_get(limit, "peak")), 3);
-        limit = json_array_get(json_object_get(record, "limits"), 1);
+        limit = json_array_get(json_object_get(record, "limits"), LIMIT_FILE_SIZE);
         ck_assert(json_is_null(json_object_get(limit, "max")));
+        limit = json_array_get(json_object_get(record, "limits"), LIMIT_CPUS);
+        ck_assert(json_is_null(json_object_get(limit, "enforced_by")));
 
         limit = json_array_get(json_object_get(record, "evidence"), 0);
         ck_assert_int_eq(json_integer_value(json_object_get(limit, "ms")), 812);

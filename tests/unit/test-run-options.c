@@ -40,14 +40,16 @@ START_TEST(test_defaults) {
         ck_assert_uint_eq(options.limits.given, 0);
         ck_assert_uint_eq(options.capture, CAPTURE_DEFAULT);
         ck_assert(!options.json && !options.tty && !options.on_hit_given);
+        ck_assert_int_eq(options.enforce, ENFORCE_SAMPLED);
 }
 END_TEST
 
 START_TEST(test_every_option) {
-        _cleanup_(run_options_done) RunOptions options = PARSE(
-                "-w", "/w:ro", "--ro=/a", "--rw", "/b", "-C", "/tmp", "-eA=b=c", "--template", "t",
-                "--profile=strict", "-t2m", "--limit", "disk=64M", "--limit=inodes=5", "--on-hit",
-                "refuse", "--capture=0", "--json", "--result", "/r", "--", "-x", "--json");
+        _cleanup_(run_options_done) RunOptions options =
+                PARSE("-w", "/w:ro", "--ro=/a", "--rw", "/b", "-C", "/tmp", "-eA=b=c", "--template",
+                      "t", "--profile=strict", "-t2m", "--limit", "disk=64M", "--limit=inodes=5",
+                      "--limit", "memory=1G", "--limit", "cpus=1.5", "--enforce=strict", "--on-hit",
+                      "refuse", "--capture=0", "--json", "--result", "/r", "--", "-x", "--json");
 
         ck_assert_str_eq(options.workspace, "/w");
         ck_assert(options.workspace_ro);
@@ -57,6 +59,9 @@ START_TEST(test_every_option) {
         ck_assert_str_eq(options.binds[1].path, "/b");
         ck_assert(options.binds[1].writable);
         ck_assert_str_eq(options.cwd, "/tmp");
+        ck_assert_uint_eq(options.limits.max[LIMIT_MEMORY], 1ULL << 30);
+        ck_assert_uint_eq(options.limits.max[LIMIT_CPUS], 1500);
+        ck_assert_int_eq(options.enforce, ENFORCE_STRICT);
         ck_assert_uint_eq(options.env.n_items, 1);
         ck_assert_str_eq(options.env.items[0], "A=b=c");
         ck_assert_str_eq(options.template, "t");
@@ -64,8 +69,9 @@ START_TEST(test_every_option) {
         ck_assert_uint_eq(options.limits.max[LIMIT_WALL_TIME], 120000000);
         ck_assert_uint_eq(options.limits.max[LIMIT_DISK], 64U << 20);
         ck_assert_uint_eq(options.limits.max[LIMIT_INODES], 5);
-        ck_assert_uint_eq(options.limits.given,
-                          1U << LIMIT_WALL_TIME | 1U << LIMIT_DISK | 1U << LIMIT_INODES);
+        ck_assert_uint_eq(options.limits.given, 1U << LIMIT_WALL_TIME | 1U << LIMIT_DISK |
+                                                        1U << LIMIT_INODES | 1U << LIMIT_MEMORY |
+                                                        1U << LIMIT_CPUS);
         ck_assert(options.on_hit_given);
         ck_assert_int_eq(options.on_hit, ON_HIT_REFUSE);
         ck_assert_uint_eq(options.capture, 0);
@@ -166,11 +172,12 @@ static const BadCase bad_cases[] = {
         {{"x", "--limit", "disk=-1", "y"}, {"disk", "negative"}},
         {{"x", "--limit", "disk=1Q", "y"}, {"disk", "1Q"}},
         {{"x", "--limit", "disk=18446744073709551616", "y"}, {"disk", "18446744073709551616"}},
-        {{"x", "--limit", "memory=1G", "y"}, {"memory"}},
-        {{"x", "--limit", "pids=5", "y"}, {"pids"}},
-        {{"x", "--limit", "cpus=1", "y"}, {"cpus"}},
-        {{"x", "--limit", "cpu_time=1", "y"}, {"cpu_time"}},
-        {{"x", "--limit", "io_read_bps=1", "y"}, {"io_read_bps"}},
+        {{"x", "--limit", "memory=0", "y"}, {"--limit", "memory", "zero"}},
+        {{"x", "--limit", "pids=1.5", "y"}, {"--limit", "pids", "malformed"}},
+        {{"x", "--limit", "cpus=0", "y"}, {"--limit", "cpus", "zero"}},
+        {{"x", "--limit", "cpu_time=-1", "y"}, {"--limit", "cpu_time", "negative"}},
+        {{"x", "--limit", "io_read_bps=0", "y"}, {"--limit", "io_read_bps", "zero"}},
+        {{"x", "--enforce", "maybe", "y"}, {"--enforce", "maybe", "strict"}},
         {{"x", "--on-hit", "maybe", "y"}, {"--on-hit", "maybe", "refuse"}},
         {{"x", "--json", "--capture", "-1", "y"}, {"--capture", "-1", "negative"}},
         {{"x", "--json", "--capture", "1T", "y"}, {"--capture", "1T"}},
@@ -232,6 +239,7 @@ START_TEST(test_help) {
                 "--profile NAME",
                 "-t, --timeout TIME",
                 "--limit NAME=VALUE",
+                "--enforce strict|sampled",
                 "--on-hit end|refuse",
                 "--capture BYTES",
                 "--result FILE",
