@@ -345,12 +345,20 @@ int cgroup_crate_new(CgroupTree *tree, CgroupCrate **ret_crate) {
         return r == CGROUP_E_FAILED ? error_origin(-(failure.error ?: EIO)) : error_trace(r);
 }
 
+/* A scope that is empty goes with all that is in it: what is not there is dead. */
+static int kill_all(int dir) {
+        int r;
+
+        r = cgroup_file_write(dir, "cgroup.kill", "1");
+        return r == -ENOENT || r == -ENODEV ? 0 : error_trace(r);
+}
+
 int cgroup_crate_kill(CgroupCrate *crate) {
-        return error_trace(cgroup_file_write(crate->fd, "cgroup.kill", "1"));
+        return kill_all(crate->fd);
 }
 
 int cgroup_crate_kill_job(CgroupCrate *crate) {
-        return error_trace(cgroup_file_write(crate->exec_fd, "cgroup.kill", "1"));
+        return kill_all(crate->exec_fd);
 }
 
 CgroupCrate *cgroup_crate_free(CgroupCrate *crate) {
