@@ -20,6 +20,7 @@ typedef struct Command {
         int (*run)(const struct Command *command, int argc, char **argv);
 } Command;
 
+extern const Command command_audit;
 extern const Command command_call;
 extern const Command command_stdio;
 extern const Command command_tools;

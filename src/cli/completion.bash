@@ -11,7 +11,7 @@ _agentcrate() {
         prev=${COMP_WORDS[COMP_CWORD - 1]}
         for ((i = 1; i < COMP_CWORD; i++)); do
                 case ${COMP_WORDS[i]} in
-                stdio | tools | call)
+                stdio | tools | call | audit)
                         command=${COMP_WORDS[i]}
                         break
                         ;;
@@ -19,7 +19,7 @@ _agentcrate() {
         done
 
         if [ -z "$command" ]; then
-                COMPREPLY=($(compgen -W 'stdio tools call --help --version' -- "$cur"))
+                COMPREPLY=($(compgen -W 'stdio tools call audit --help --version' -- "$cur"))
                 return
         fi
         case $prev in
@@ -41,6 +41,16 @@ _agentcrate() {
                 ;;
         esac
         case $command in
+        audit)
+                if [[ $cur == -* ]]; then
+                        COMPREPLY=($(compgen -W '--lines --follow --tenant --tool --outcome --since --until --head --json --help' -- "$cur"))
+                elif [ "$prev" = audit ]; then
+                        COMPREPLY=($(compgen -W 'verify query tail' -- "$cur"))
+                else
+                        COMPREPLY=($(compgen -f -- "$cur"))
+                        compopt -o filenames
+                fi
+                ;;
         stdio)
                 COMPREPLY=($(compgen -W '--workspace --socket --help' -- "$cur"))
                 ;;

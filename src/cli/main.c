@@ -13,6 +13,7 @@ static const Command *const commands[] = {
         &command_stdio,
         &command_tools,
         &command_call,
+        &command_audit,
 };
 
 static int print_help(void) {
@@ -25,7 +26,9 @@ static int print_help(void) {
                        commands[i]->summary);
         fputs("\nagentcrate COMMAND --help tells the options of a command.\n"
               "Exit status: 0 done; 1 the tool answered with an error; 2 wrong usage; 125 no "
-              "broker.\n",
+              "broker.\n"
+              "audit: 0 nothing was changed; 1 something was; 2 wrong usage; 125 it cannot be "
+              "read.\n",
               stdout);
         return EXIT_SUCCESS;
 }
