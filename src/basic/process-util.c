@@ -4,17 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
 
-/* Between vfork and exec: system calls only. Returns the errno, which the parent sees since it
- * lends its memory. */
-static int spawn_child(const char *program, char *const *argv, int link_fd, int at_fd) {
-        char *const environment[] = {NULL};
+/* System calls only, since it is called between vfork and exec too. Returns the errno. */
+static int child_set_up(int link_fd, int at_fd) {
         sigset_t none;
         int null_fd;
 
@@ -33,6 +35,17 @@ static int spawn_child(const char *program, char *const *argv, int link_fd, int 
                 return errno;
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        return 0;
+}
+
+/* Between vfork and exec. Returns the errno, which the parent sees since it lends its memory. */
+static int spawn_child(const char *program, char *const *argv, int link_fd, int at_fd) {
+        char *const environment[] = {NULL};
+        int error;
+
+        error = child_set_up(link_fd, at_fd);
+        if (error != 0)
+                return error;
         (void) execve(program, argv, environment);
         return errno;
 }
@@ -59,6 +72,55 @@ int process_spawn_with_link(const char *program, const char *name, int link_fd, 
         if (error != 0) {
                 (void) waitpid(pid, NULL, 0);
                 return error_origin(-error);
+        }
+        *ret_pid = pid;
+        return 0;
+}
+
+/*
+ * The strings of argv and of the environment lie one behind the other, as the kernel put them
+ * there, and the kernel shows that place to others. What a caller moved elsewhere (setenv) is
+ * overwritten too, but is not counted as part of the place.
+ */
+static void forget_caller(const char *name, char **argv) {
+        char *start = argv[0], *end = start;
+
+        for (char **list = argv; list; list = list == argv ? environ : NULL)
+                for (char **string = list; *string; string++) {
+                        size_t size = strlen(*string) + 1;
+
+                        if (*string == end)
+                                end += size;
+                        explicit_bzero(*string, size);
+                }
+        if (end > start)
+                memcpy(start, name, size_min(strlen(name), (size_t) (end - start) - 1));
+        environ = NULL;
+        (void) prctl(PR_SET_NAME, name, 0, 0, 0);
+}
+
+/* As fork, without what libc would do for threads and locks that there are none of; fork itself
+ * where a filter around us says that there is no clone3. */
+static pid_t fork_process(void) {
+        struct clone_args args = {.exit_signal = SIGCHLD};
+        long pid;
+
+        pid = syscall(SYS_clone3, &args, sizeof(args));
+        return pid < 0 && errno == ENOSYS ? fork() : (pid_t) pid;
+}
+
+int process_fork_with_link(const char *name, char **argv, int link_fd, int at_fd,
+                           int (*run)(int link_fd), pid_t *ret_pid) {
+        pid_t pid;
+
+        pid = fork_process();
+        if (pid < 0)
+                return error_origin(negative_errno());
+        if (pid == 0) {
+                forget_caller(name, argv);
+                if (child_set_up(link_fd, at_fd) != 0)
+                        _exit(127);
+                _exit(run(at_fd));
         }
         *ret_pid = pid;
         return 0;

@@ -3,10 +3,21 @@
 
 #include <sys/types.h>
 
+/* The two places that start our processes. Each child has /dev/null as standard streams, link_fd
+ * (borrowed) as its fd number at_fd, nothing else open, no signal blocked, no environment. */
+
 /*
- * Starts a program of ours: with that name as its only argument, an empty environment, no signal
- * blocked, /dev/null as standard streams, link_fd (borrowed) as its fd number at_fd, and nothing
- * else open. 0 or a negative errno, also that of the exec. The one place that starts our processes.
+ * Starts a program of ours, with that name as its only argument. 0 or a negative errno, also that
+ * of the exec.
  */
 int process_spawn_with_link(const char *program, const char *name, int link_fd, int at_fd,
                             pid_t *ret_pid);
+
+/*
+ * The same without a program: the child is a copy of this process, which must be single-threaded,
+ * and ends with what run(at_fd) returns as its exit status. argv is the one that main was given:
+ * what the kernel shows of the child's arguments and environment is overwritten, with that name as
+ * the only argument. Signal handlers stay as they are.
+ */
+int process_fork_with_link(const char *name, char **argv, int link_fd, int at_fd,
+                           int (*run)(int link_fd), pid_t *ret_pid);

@@ -17,6 +17,7 @@
 #include "crate/crate-internal.h"
 #include "crate/subuid.h"
 
+#define LAUNCHER_NAME "agentcrate-launcher"
 #define LAUNCHER_LINK_FD 3
 #define LAUNCHER_END_MSEC 250
 
@@ -144,36 +145,57 @@ static const LinkPermit launcher_permits[] = {
          on_gone},
 };
 
-static int launcher_connect(Launcher *launcher, const char *program, CrateError *ret_error) {
+int launcher_adopt(pid_t pid, int link_fd, Launcher **ret_launcher) {
+        Launcher *launcher;
+
+        launcher = calloc(1, sizeof(*launcher));
+        if (!launcher)
+                return error_origin(-ENOMEM);
+        *launcher = (Launcher){
+                .link = {.fd = link_fd,
+                         .name = "launcher",
+                         .permits = launcher_permits,
+                         .n_permits = ELEMENTSOF(launcher_permits),
+                         .state = LAUNCHER_STATE_STARTING,
+                         .userdata = launcher},
+                .pid = pid,
+                .mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER,
+        };
+        *ret_launcher = launcher;
+        return 0;
+}
+
+/* What the child does: another program, or a function of this one. */
+typedef struct LauncherChild {
+        const char *program;
+        char **argv;
+        int (*run)(int link_fd);
+} LauncherChild;
+
+static int launcher_new(const LauncherChild *child, Launcher **ret_launcher) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
         int pair[2], r;
+        pid_t pid;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return error_origin(negative_errno());
         ours = pair[0];
         theirs = pair[1];
-        /* Only our end: the launcher may wait in a send, we never do. Above 3, where the spawned
-         * side puts its end. */
+        /* Only our end: the launcher may wait in a send, we never do. */
         if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
                 return error_origin(negative_errno());
 
-        r = process_spawn_with_link(program, "agentcrate-launcher", theirs, LAUNCHER_LINK_FD,
-                                    &launcher->pid);
-        if (r < 0) {
-                (void) crate_error_set(
-                        ret_error, "launcher", -r, program,
-                        "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
-                        "the launcher %s cannot be started: %s", program, strerror(-r));
-                return LAUNCHER_E_FAILED;
-        }
-        launcher->link = (Link){
-                .fd = TAKE_FD(ours),
-                .name = "launcher",
-                .permits = launcher_permits,
-                .n_permits = ELEMENTSOF(launcher_permits),
-                .state = LAUNCHER_STATE_STARTING,
-                .userdata = launcher,
-        };
+        r = child->program ? process_spawn_with_link(child->program, LAUNCHER_NAME, theirs,
+                                                     LAUNCHER_LINK_FD, &pid)
+                           : process_fork_with_link(LAUNCHER_NAME, child->argv, theirs,
+                                                    LAUNCHER_LINK_FD, child->run, &pid);
+        if (r < 0)
+                return error_trace(r);
+        /* If that fails, the child sees the end of its link. */
+        r = launcher_adopt(pid, ours, ret_launcher);
+        if (r < 0)
+                return error_trace(r);
+        TAKE_FD(ours);
         return 0;
 }
 
@@ -203,22 +225,23 @@ static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config)
 }
 
 int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error) {
-        _cleanup_(launcher_freep) Launcher *launcher = NULL;
         _cleanup_(freep) char *path = NULL;
         int r;
 
-        launcher = calloc(1, sizeof(*launcher));
         path = program ? strdup(program) : launcher_program();
-        if (!launcher || !path)
+        if (!path)
                 return error_origin(-ENOMEM);
-        launcher->link = LINK_NULL;
-        launcher->mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
+        r = launcher_new(&(LauncherChild){.program = path}, ret_launcher);
+        if (r >= 0)
+                return 0;
+        (void) crate_error_set(ret_error, "launcher", -r, path,
+                               "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
+                               "the launcher %s cannot be started: %s", path, strerror(-r));
+        return LAUNCHER_E_FAILED;
+}
 
-        r = launcher_connect(launcher, path, ret_error);
-        if (r != 0)
-                return r;
-        *ret_launcher = TAKE_PTR(launcher);
-        return 0;
+int launcher_fork(char **argv, int (*run)(int link_fd), Launcher **ret_launcher) {
+        return error_trace(launcher_new(&(LauncherChild){.argv = argv, .run = run}, ret_launcher));
 }
 
 int launcher_set_up(Launcher *launcher, const LauncherConfig *config, CrateError *ret_error) {
@@ -284,6 +307,10 @@ Launcher *launcher_free(Launcher *launcher) {
 
 int launcher_get_fd(const Launcher *launcher) {
         return launcher->link.fd;
+}
+
+pid_t launcher_get_pid(const Launcher *launcher) {
+        return launcher->pid;
 }
 
 bool launcher_is_ready(const Launcher *launcher) {

@@ -34,6 +34,10 @@ enum {
  * see LauncherConfig. On failure ret_error tells.
  */
 int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error);
+/* The same by a copy of this process, see process_fork_with_link(). run is launcher_run(). */
+int launcher_fork(char **argv, int (*run)(int link_fd), Launcher **ret_launcher);
+/* The same with a launcher that runs already. Takes link_fd. pid is 0 if it is no child of ours. */
+int launcher_adopt(pid_t pid, int link_fd, Launcher **ret_launcher);
 /* Hands over the tree, without waiting: crates may be asked for at once, requests queue on the
  * socket. */
 int launcher_set_up(Launcher *launcher, const LauncherConfig *config, CrateError *ret_error);
@@ -45,6 +49,8 @@ Launcher *launcher_free(Launcher *launcher);
 DEFINE_CLEANUP(Launcher, launcher_free);
 
 int launcher_get_fd(const Launcher *launcher);
+/* Of the process, which stays unreaped until launcher_free(). */
+pid_t launcher_get_pid(const Launcher *launcher);
 /* Handles what has come, without blocking. LAUNCHER_E_FAILED: it is gone or broke the protocol, all
  * its unmade crates have failed. */
 int launcher_dispatch(Launcher *launcher);

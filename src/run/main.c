@@ -25,7 +25,7 @@ int main(int argc, char *argv[]) {
                 return EXIT_RUNNER_FAILED;
         }
         if (r >= 0)
-                r = run_command(&options, &step);
+                r = run_command(&options, argv, &step);
         if (r < 0) {
                 report("%s: %s (%s)", step, strerror(-r), strerrorname_np(-r) ?: "?");
                 return EXIT_RUNNER_FAILED;

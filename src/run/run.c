@@ -12,6 +12,7 @@
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "crate/launcher.h"
+#include "launcher/launcher-run.h"
 #include "run/prepare.h"
 #include "run/pump.h"
 #include "run/record-file.h"
@@ -354,17 +355,13 @@ static bool stdin_is_null(void) {
         return fstat(STDIN_FILENO, &st) >= 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-/* Before there is a plan: the launcher makes its namespaces while we look at templates and paths.
- */
-static int runner_spawn(Runner *runner) {
-        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
-        int r;
-
-        *runner->step = "cannot start agentcrate-launcher";
+/* Before there is a plan, or any of the configuration in our memory: the launcher makes its
+ * namespaces while we look at templates and paths. */
+static int runner_fork(Runner *runner, char **argv) {
+        *runner->step = "cannot start the launcher";
         if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
                 return error_origin(negative_errno());
-        r = launcher_spawn(NULL, &runner->launcher, &error);
-        return r == LAUNCHER_E_FAILED ? report_crate_error(&error) : error_trace(r);
+        return error_trace(launcher_fork(argv, launcher_run, &runner->launcher));
 }
 
 static int runner_start(Runner *runner) {
@@ -385,7 +382,7 @@ static int runner_start(Runner *runner) {
         };
         int r;
 
-        *runner->step = "cannot set up agentcrate-launcher";
+        *runner->step = "cannot set up the launcher";
         r = launcher_set_up(runner->launcher, &config, &error);
         if (r == LAUNCHER_E_FAILED)
                 return report_crate_error(&error);
@@ -484,7 +481,7 @@ static int print_version(void) {
         return 0;
 }
 
-int run_command(const RunOptions *options, const char **ret_step) {
+int run_command(const RunOptions *options, char **argv, const char **ret_step) {
         _cleanup_(runner_done) Runner runner = {
                 .options = options,
                 .step = ret_step,
@@ -503,9 +500,9 @@ int run_command(const RunOptions *options, const char **ret_step) {
                 return print_version();
 
         if (options->action != RUN_ACTION_PRINT_PLAN) {
-                r = runner_spawn(&runner);
-                if (r != 0)
-                        return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
+                r = runner_fork(&runner, argv);
+                if (r < 0)
+                        return error_trace(r);
         }
         *ret_step = "cannot read the template and plan the crate";
         r = run_setup_init(&runner.setup, options);

@@ -4,8 +4,9 @@
 """Peers that are not what they should be.
 
 A launcher that was taken over, or is stopped, or says nothing, must cost its own crates and nobody
-else: agentcrate-run ends and says why, the broker goes on to serve. And a job that is shown a folder with
-sockets of the host in it must not reach the programs behind them, the broker least of all.
+else: agentcrate-run, whose launcher is a copy of itself, ends and says why, the broker goes on to serve.
+The copy has nothing of whoever called agentcrate-run. And a job that is shown a folder with sockets of
+the host in it must not reach the programs behind them, the broker least of all.
 """
 
 import os
@@ -97,29 +98,122 @@ def impostor(mode):
     return tap.clean_env(AGENTCRATE_LIBEXEC_DIR=folder)
 
 
-def run_with(mode):
-    ran = tap.crate("/bin/true", env=impostor(mode), timeout=20)
-    tap.equal(ran.rc, 125, "exit status")
-    tap.contains(ran.errors, "agentcrate-run: ")
-    tap.lacks(ran.errors, "not recoverable")
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
 
 
-def run_and_stop(mode):
-    """What waits for a launcher that says nothing can be told to stop."""
-    process = subprocess.Popen(
-        [tap.program("agentcrate-run"), "--", "/bin/true"],
-        env=impostor(mode),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    time.sleep(1)
+def own_session(pid):
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+def end_run(process):
+    """Ends agentcrate-run and, as it may be stopped, its launcher."""
+    for pid in (*children(process.pid), process.pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate()
+
+
+def run_with_launcher(number, env=None, **options):
+    """agentcrate-run and its launcher, which got that signal once it had left our session and
+    before it made init: that takes some 3 ms, so that the first tries may come too late."""
+    for _ in range(100):
+        process = subprocess.Popen(
+            [tap.program("agentcrate-run"), "--", "sleep", "60"],
+            env=env or tap.clean_env(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            **options,
+        )
+        end = time.monotonic() + 5
+        while time.monotonic() < end and process.poll() is None:
+            found = children(process.pid)
+            if found and own_session(found[0]):
+                os.kill(found[0], number)
+                # A stopped one never makes init any more.
+                if children(process.pid) == found and not children(found[0]):
+                    return process, found[0]
+                break
+        end_run(process)
+    raise tap.Failed("the launcher was never caught in time")
+
+
+def run_without_launcher():
+    """Killed: agentcrate-run says so and ends. The kill may come when all is done, too late."""
+    for _ in range(100):
+        process, _launcher = run_with_launcher(signal.SIGKILL)
+        if tap.wait_until(lambda p=process: p.poll() is not None, 2):
+            break
+        end_run(process)
+    _out, errors = process.communicate(timeout=15)
+    tap.equal(process.returncode, 125, "exit status")
+    tap.contains(errors.decode(), "agentcrate-run: ")
+    tap.lacks(errors.decode(), "not recoverable")
+
+
+def run_and_stop():
+    """What waits for a launcher that is stopped can be told to stop."""
+    process, _launcher = run_with_launcher(signal.SIGSTOP)
+    time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     try:
         process.communicate(timeout=15)
     except subprocess.TimeoutExpired:
-        process.kill()
+        end_run(process)
         raise tap.Failed("TERM did not end it") from None
     tap.equal(process.returncode, 128 + signal.SIGTERM, "exit status")
+
+
+def look(pid):
+    """What can be seen of a process: arguments, environment, descriptors, name, session."""
+    def read(name):
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    return {
+        "cmdline": read("cmdline").strip(b"\0"),
+        "environ": read("environ").strip(b"\0"),
+        "comm": read("comm").strip(),
+        "fds": [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")],
+        "session": os.getsid(pid),
+    }
+
+
+def run_gives_nothing(number):
+    """The copy that is the launcher, and init, have no argument, variable or file of the caller."""
+    folder = tap.folder("caller")
+    path = os.path.join(folder, "caller-file")
+    with open(path, "w", encoding="ascii") as file:
+        os.set_inheritable(file.fileno(), True)
+        env = tap.clean_env(CALLER_SECRET="caller-value")
+        if number:
+            process, pid = run_with_launcher(number, env=env, close_fds=False)
+        else:
+            process = subprocess.Popen([tap.program("agentcrate-run"), "--", "sleep", "60"],
+                                       env=env, close_fds=False, stdin=subprocess.DEVNULL)
+            # Its only child is init once there is a job.
+            tap.check(tap.wait_until(lambda: any(children(c) for c in children(process.pid)) and
+                                     len(children(process.pid)) == 1, 10), "no job")
+            pid = children(process.pid)[0]
+        try:
+            tap.check(path in look(process.pid)["fds"], "the caller's file was not handed over")
+            seen = look(pid)
+            tap.equal(seen["comm"], b"agentcrate-laun", "name")
+            tap.check(b"caller" not in seen["environ"] and b"=" not in seen["environ"], str(seen))
+            tap.check(b"sleep" not in seen["cmdline"], str(seen))
+            tap.check(not any(folder in fd for fd in seen["fds"]), str(seen))
+            tap.equal(seen["session"], pid if number else seen["session"], "session")
+            tap.check(seen["session"] != os.getsid(0), "it is in our session")
+        finally:
+            end_run(process)
 
 
 def broker_with(mode):
@@ -195,10 +289,12 @@ def broker_from_inside():
 
 
 def tests():
-    for mode in LOUD:
-        tap.case(f"agentcrate-run and a launcher: {mode}", run_with, mode)
-    for mode in "silent", "stopped":
-        tap.case(f"agentcrate-run and a launcher: {mode}", run_and_stop, mode)
+    tap.case("agentcrate-run and a launcher: killed", run_without_launcher)
+    tap.case("agentcrate-run and a launcher: stopped", run_and_stop)
+    if os.geteuid() == 0:
+        tap.case("agentcrate-run's launcher has nothing of the caller", run_gives_nothing,
+                 signal.SIGSTOP)
+        tap.case("agentcrate-run's init has nothing of the caller", run_gives_nothing, 0)
     for mode in (*LOUD, "silent", "stopped"):
         tap.case(f"the broker and a launcher: {mode}", broker_with, mode)
     tap.case("row 39 a host program's socket in a shown folder", shown_socket)

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "launcher/launcher-run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "basic/error.h"
+#include "basic/macros.h"
+#include "ipc/link.h"
+#include "launcher/crate-make.h"
+#include "launcher/seal.h"
+
+#define LAUNCHER_CRATES_MAX 4096U
+
+enum {
+        LAUNCHER_STATE_SETUP = 1U << 0,
+        LAUNCHER_STATE_READY = 1U << 1,
+};
+
+typedef struct Manager {
+        Link link;
+        int signal_fd;
+        int subuid_fd; /* held, not used: the locks on sub-uids last as long as it is open */
+        bool one_shot;
+        ProtoFailure prepare_failure; /* error 0: none */
+        Outer outer;
+        NetStock nets;
+        CrateChild *crates;
+        size_t n_crates;
+        uint32_t landlock_abi;
+        struct pollfd polls[2 + LAUNCHER_CRATES_MAX];
+} Manager;
+
+static int manager_send_failure(Manager *manager, uint32_t id, const ProtoFailure *failure) {
+        return error_fold(
+                link_send(&manager->link, LAUNCHER_FAILED, id, failure, sizeof(*failure), NULL, 0));
+}
+
+static int manager_send_gone(Manager *manager, uint32_t id, int wait_status) {
+        LauncherGone gone = {.wait_status = wait_status};
+
+        return error_fold(
+                link_send(&manager->link, LAUNCHER_GONE, id, &gone, sizeof(gone), NULL, 0));
+}
+
+/*
+ * Root mode: what a launcher needs and no more. CAP_SYS_ADMIN for mounts and namespaces, SETUID and
+ * SETGID to write id maps, NET_ADMIN for lo, SYS_CHROOT for setns, DAC_READ_SEARCH to reach
+ * workspaces in private folders, DAC_OVERRIDE to clone into cgroups of another owner, KILL for
+ * crates' processes, SYS_RESOURCE where the host gives it.
+ */
+static int drop_capabilities(ProtoFailure *ret_failure) {
+        static const cap_value_t keep[] = {
+                CAP_SYS_ADMIN,       CAP_SETUID,       CAP_SETGID, CAP_NET_ADMIN,    CAP_SYS_CHROOT,
+                CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_KILL,   CAP_SYS_RESOURCE,
+        };
+        uint64_t kept = 0;
+        cap_t caps;
+        int r = 0;
+
+        caps = cap_get_proc();
+        if (!caps)
+                return failure_here(ret_failure, "capabilities", "");
+        for (size_t i = 0; i < ELEMENTSOF(keep); i++)
+                kept |= 1ULL << keep[i];
+        for (cap_value_t cap = 0; cap < (cap_value_t) cap_max_bits(); cap++) {
+                if (kept & (1ULL << cap))
+                        continue;
+                if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+                        r = failure_here(ret_failure, "bounding-set", "");
+                (void) cap_set_flag(caps, CAP_PERMITTED, 1, &cap, CAP_CLEAR);
+                (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_CLEAR);
+        }
+        if (r == 0 && cap_set_proc(caps) < 0)
+                r = failure_here(ret_failure, "capabilities", "");
+        (void) cap_free(caps);
+        return r;
+}
+
+/*
+ * What can be done before anything was said, while the host is still building its plan. A failure
+ * is kept until there is a question that it answers.
+ */
+static int manager_prepare(Manager *manager) {
+        int r = 0;
+
+        if (geteuid() == 0)
+                r = drop_capabilities(&manager->prepare_failure);
+        if (r == 0)
+                r = outer_prepare(&manager->outer, &manager->prepare_failure);
+        if (r == 0)
+                r = net_stock_add(&manager->nets, &manager->prepare_failure);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+/* What follows the plan, as the flags say. */
+static int manager_take_fds(Manager *manager, const LauncherSetup *setup, Frame *frame,
+                            int *ret_cgroup_fd, ProtoFailure *ret_failure) {
+        size_t n = 1;
+
+        if ((setup->flags & LAUNCHER_SETUP_SUBUIDS) && n < frame->n_fds)
+                manager->subuid_fd = TAKE_FD(frame->fds[n++]);
+        if ((setup->flags & LAUNCHER_SETUP_CGROUP) && n < frame->n_fds)
+                *ret_cgroup_fd = frame->fds[n++];
+        return n == frame->n_fds ? 0 : failure_set(ret_failure, EBADMSG, "setup", "");
+}
+
+static int manager_set_up(Manager *manager, const LauncherSetup *setup, Frame *frame,
+                          ProtoFailure *ret_failure) {
+        int cgroup_fd = -EBADF;
+        PlanReader plan;
+        const void *data;
+        size_t size;
+        int r;
+
+        if (manager->prepare_failure.error != 0) {
+                *ret_failure = manager->prepare_failure;
+                return error_origin(-manager->prepare_failure.error);
+        }
+        r = manager_take_fds(manager, setup, frame, &cgroup_fd, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = plan_map(frame->fds[0], &data, &size);
+        if (r < 0 || plan_reader_init(&plan, data, size) != 0)
+                return failure_set(ret_failure, r < 0 ? -r : EBADMSG, "plan", "");
+        if (setup->mode != manager->outer.mode)
+                return failure_set(ret_failure, EINVAL, "mode", "");
+        if (setup->net_stock > NET_STOCK_MAX)
+                return failure_set(ret_failure, EINVAL, "net-stock", "");
+
+        r = outer_enter_cgroup(cgroup_fd, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = outer_enter_tree(&manager->outer, &plan, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        manager->nets.target = setup->net_stock;
+        manager->one_shot = setup->flags & LAUNCHER_SETUP_ONE_SHOT;
+        return 0;
+}
+
+static int manager_on_setup(void *userdata, Frame *frame) {
+        Manager *manager = userdata;
+        LauncherReady ready = {.pid = (uint32_t) getpid(), .landlock_abi = manager->landlock_abi};
+        ProtoFailure failure;
+        LauncherSetup setup;
+        int r;
+
+        memcpy(&setup, frame->payload, sizeof(setup));
+        r = manager_set_up(manager, &setup, frame, &failure);
+        if (r < 0) {
+                (void) manager_send_failure(manager, 0, &failure);
+                return error_trace(r);
+        }
+        manager->link.state = LAUNCHER_STATE_READY;
+        return error_fold(
+                link_send(&manager->link, LAUNCHER_READY, 0, &ready, sizeof(ready), NULL, 0));
+}
+
+/* In root mode a crate never runs with an id of the host's own users, least of all root's. */
+static int check_ids(const Manager *manager, const LauncherMake *make, ProtoFailure *ret_failure) {
+        if (manager->outer.mode == LAUNCHER_MODE_USER
+                    ? make->uid != geteuid() || make->gid != getegid()
+                    : make->uid < 65536 || make->gid < 65536)
+                return failure_set(ret_failure, EPERM, "ids", "");
+        return 0;
+}
+
+static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
+                        ProtoFailure *ret_failure) {
+        LauncherMake message;
+        CrateMake make;
+        int r;
+
+        memcpy(&message, frame->payload, sizeof(message));
+        if (frame->n_fds != (message.has_cgroup ? 3U : 2U))
+                return failure_set(ret_failure, EBADMSG, "make", "");
+        if (manager->n_crates == LAUNCHER_CRATES_MAX)
+                return failure_set(ret_failure, EAGAIN, "make", "");
+        r = check_ids(manager, &message, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+
+        make = (CrateMake){
+                .id = frame->header.id,
+                .uid = message.uid,
+                .gid = message.gid,
+                .control_fd = frame->fds[0],
+                .plan_fd = frame->fds[1],
+                .cgroup_fd = message.has_cgroup ? frame->fds[2] : -EBADF,
+                .landlock_abi = manager->landlock_abi,
+                .subuid_fd = manager->subuid_fd,
+        };
+        r = crate_child_new(&make, &manager->nets, ret_crate, ret_failure);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+static int manager_on_make(void *userdata, Frame *frame) {
+        Manager *manager = userdata;
+        LauncherMade made = {};
+        ProtoFailure failure;
+        CrateChild *crate;
+        int r;
+
+        if (manager_make(manager, frame, &crate, &failure) < 0) {
+                /* Every crate that was asked for is gone some time, also one that never was. */
+                r = manager_send_failure(manager, frame->header.id, &failure);
+                return r < 0 ? error_trace(r) : manager_send_gone(manager, frame->header.id, 0);
+        }
+
+        crate->next = manager->crates;
+        manager->crates = crate;
+        manager->n_crates++;
+        made.pid = (uint32_t) crate->pid;
+        return error_fold(link_send(&manager->link, LAUNCHER_MADE, crate->id, &made, sizeof(made),
+                                    &crate->pid_fd, 1));
+}
+
+static const LinkPermit manager_permits[] = {
+        {LAUNCHER_SETUP, LAUNCHER_STATE_SETUP, sizeof(LauncherSetup), sizeof(LauncherSetup), 1, 3,
+         manager_on_setup},
+        {LAUNCHER_MAKE, LAUNCHER_STATE_READY, sizeof(LauncherMake), sizeof(LauncherMake), 2, 3,
+         manager_on_make},
+};
+
+static int manager_reap(Manager *manager) {
+        struct signalfd_siginfo info;
+        int status, r;
+        pid_t pid;
+
+        if (read(manager->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
+                return error_origin(negative_errno());
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+                for (CrateChild **p = &manager->crates; *p; p = &(*p)->next) {
+                        CrateChild *crate = *p;
+
+                        if (crate->pid != pid)
+                                continue;
+                        *p = crate->next;
+                        manager->n_crates--;
+                        r = manager_send_gone(manager, crate->id, status);
+                        (void) crate_child_free(crate);
+                        if (r < 0)
+                                return error_trace(r);
+                        break;
+                }
+        return 0;
+}
+
+static int manager_on_channel(Manager *manager, int fd) {
+        ProtoFailure failure;
+
+        for (CrateChild *crate = manager->crates; crate; crate = crate->next) {
+                if (crate->setup_fd != fd)
+                        continue;
+                if (crate_child_on_setup(crate, &manager->outer, &failure) == 0) {
+                        /* The only crate has all that it needs of us. */
+                        if (manager->one_shot && crate->setup_fd < 0)
+                                _exit(EXIT_SUCCESS);
+                        return 0;
+                }
+                crate->setup_fd = fd_close(crate->setup_fd);
+                (void) kill(crate->pid, SIGKILL);
+                return manager_send_failure(manager, crate->id, &failure);
+        }
+        return 0;
+}
+
+static size_t manager_fill_polls(Manager *manager) {
+        size_t n = 2;
+
+        manager->polls[0] = (struct pollfd){.fd = manager->link.fd, .events = POLLIN};
+        manager->polls[1] = (struct pollfd){.fd = manager->signal_fd, .events = POLLIN};
+        for (CrateChild *crate = manager->crates; crate; crate = crate->next)
+                if (crate->setup_fd >= 0)
+                        manager->polls[n++] =
+                                (struct pollfd){.fd = crate->setup_fd, .events = POLLIN};
+        return n;
+}
+
+/* Nothing to do right now: the time to make what the next crate will need. True if there is more to
+ * make. */
+static int manager_idle(Manager *manager, bool *ret_more) {
+        ProtoFailure failure;
+        int r;
+
+        *ret_more = false;
+        if (manager->link.state != LAUNCHER_STATE_READY ||
+            manager->nets.n_fds >= manager->nets.target)
+                return 0;
+        r = net_stock_add(&manager->nets, &failure);
+        if (r < 0) {
+                (void) manager_send_failure(manager, 0, &failure);
+                return error_trace(r);
+        }
+        *ret_more = manager->nets.n_fds < manager->nets.target;
+        return 0;
+}
+
+static int manager_step(Manager *manager, size_t n_polls) {
+        int r;
+
+        if (manager->polls[0].revents != 0) {
+                r = link_dispatch(&manager->link, MSG_DONTWAIT);
+                if (r != 0 && r != LINK_E_AGAIN)
+                        return r == LINK_E_EOF ? -ESHUTDOWN : error_fold(r);
+        }
+        if (manager->polls[1].revents != 0) {
+                r = manager_reap(manager);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        for (size_t i = 2; i < n_polls; i++)
+                if (manager->polls[i].revents != 0) {
+                        r = manager_on_channel(manager, manager->polls[i].fd);
+                        if (r < 0)
+                                return error_trace(r);
+                }
+        return 0;
+}
+
+static int manager_loop(Manager *manager) {
+        bool more = false;
+        int r;
+
+        for (;;) {
+                size_t n_polls = manager_fill_polls(manager);
+                int n = poll(manager->polls, n_polls, more ? 0 : -1);
+
+                if (n < 0 && errno != EINTR)
+                        return error_origin(negative_errno());
+                if (n > 0) {
+                        r = manager_step(manager, n_polls);
+                        if (r < 0)
+                                return r;
+                        more = manager->nets.n_fds < manager->nets.target;
+                        continue;
+                }
+                r = manager_idle(manager, &more);
+                if (r < 0)
+                        return error_trace(r);
+        }
+}
+
+/* Ends with the host: init of each crate sees the end of its own link too, this only waits for
+ * them. */
+static void manager_done(Manager *manager) {
+        CrateChild *next;
+
+        link_done(&manager->link);
+        for (CrateChild *crate = manager->crates; crate; crate = next) {
+                next = crate->next;
+                (void) kill(crate->pid, SIGKILL);
+                (void) waitpid(crate->pid, NULL, __WALL);
+                (void) crate_child_free(crate);
+        }
+        net_stock_done(&manager->nets);
+        outer_done(&manager->outer);
+}
+
+/* Every signal at its default: what the host ignores must not reach a job. */
+static int reset_signals(int *ret_signal_fd) {
+        /* The kernel's struct sigaction: no handler, no flags, no mask. */
+        static const unsigned long defaults[4];
+        sigset_t set;
+
+        /* Not by libc, which does not touch the two signals that it keeps for threads. */
+        for (int i = 1; i < NSIG; i++)
+                (void) syscall(SYS_rt_sigaction, i, defaults, NULL, sizeof(uint64_t));
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+                return error_origin(negative_errno());
+        *ret_signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return *ret_signal_fd < 0 ? error_origin(negative_errno()) : 0;
+}
+
+/* A terminal's Ctrl-C is the host's to handle; and the limit on processes of this one caps all
+ * crates together. */
+static void detach(void) {
+        struct rlimit limit;
+
+        (void) setsid();
+        (void) umask(0);
+        if (getrlimit(RLIMIT_NPROC, &limit) == 0) {
+                limit.rlim_cur = limit.rlim_max;
+                (void) setrlimit(RLIMIT_NPROC, &limit);
+        }
+}
+
+int launcher_run(int link_fd) {
+        /* On the heap, so that of the many polls only those are ever touched that are used. */
+        _cleanup_(freep) Manager *manager = calloc(1, sizeof(*manager));
+        int r;
+
+        if (!manager)
+                return error_origin(-ENOMEM);
+        manager->link = (Link){
+                .fd = link_fd,
+                .name = "host",
+                .permits = manager_permits,
+                .n_permits = ELEMENTSOF(manager_permits),
+                .state = LAUNCHER_STATE_SETUP,
+                .userdata = manager,
+        };
+        manager->subuid_fd = -EBADF;
+        manager->outer = OUTER_NULL;
+
+        detach();
+        r = reset_signals(&manager->signal_fd);
+        if (r < 0)
+                return error_trace(r);
+        manager->landlock_abi = landlock_abi();
+        (void) manager_prepare(manager);
+        r = manager_loop(manager);
+        manager_done(manager);
+        return r == -ESHUTDOWN ? 0 : error_trace(r);
+}
