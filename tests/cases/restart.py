@@ -8,7 +8,8 @@ start: no process, cgroup, mount, net namespace or file. The client is answered 
 or sees its connection closed, and never waits in vain.
 
 A step is a system call: one call is watched by strace to learn which the process makes, and then
-the same call is made once for each of them, with the kill injected there.
+the same call is made once for each of them, with the kill injected there. In the emulated machine
+it is some of them, evenly spread, but crates have cgroups there, and scopes.
 """
 
 import collections
@@ -28,6 +29,7 @@ import tap
 ANSWER_SECONDS = 40
 # What a process does again and again is looked at once in so many times.
 OF_ONE_KIND = 6
+STEPS_MAX = 12 if "AGENTCRATE_TEST_VM" in os.environ else 1000
 JOB = {"argv": ["/bin/sh", "-c", "sleep 0.2"]}
 COMMAND = "agentcrate-laun"  # as far as the kernel keeps a name
 
@@ -194,6 +196,8 @@ def next_start(before):
 def faults(name, find, allowed):
     before = machine.Picture.settled()
     steps = steps_of(learn(find))
+    tap.check(len(steps) > 10, f"only {len(steps)} steps were found")
+    steps = steps[:: -(-len(steps) // STEPS_MAX)]
     seen = collections.Counter()
     failures = []
     for call, n in steps:
@@ -206,7 +210,6 @@ def faults(name, find, allowed):
             failures.append(str(failure))
     tap.diag(f"{name}: {len(steps)} steps, seen: {dict(seen)}")
     tap.equal(failures, [], "faults that were not survived")
-    tap.check(len(steps) > 10, f"only {len(steps)} steps were found")
     tap.check(seen.keys() - {"exited"}, "no kill has met the call")
     next_start(before)
 

@@ -105,14 +105,30 @@ def mounts():
 
 
 def cgroups():
-    """Cgroup folders that bear our name, in whatever version of the hierarchy."""
-    found = set()
+    """Cgroup folders that bear our name, in whatever version of the hierarchy, and all below them.
+    What is kept in stock has other numbers each time."""
+    found = []
     for top, names, _files in os.walk("/sys/fs/cgroup"):
         names[:] = [name for name in names if not name.startswith("agentcrate-ns-")]
-        found.update(os.path.join(top, name) for name in names if "agentcrate" in name)
-        if top.count("/") > 8:
+        inside = "agentcrate" in top
+        found += [re.sub(r"[0-9a-f]{8,}|\d+", "N", os.path.join(top, name)) for name in names
+                  if inside or "agentcrate" in name]
+        if top.count("/") > 16:
             del names[:]
-    return found
+    return sorted(found)
+
+
+def dying_cgroups():
+    """How many cgroups the kernel still has that nobody sees any more; None if unknown. What was
+    read from files keeps them, so root has that forgotten first."""
+    if os.geteuid() == 0:
+        try:
+            with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+                file.write("3")
+        except OSError:
+            pass
+    match = re.search(r"^nr_dying_descendants (\d+)", _read("/sys/fs/cgroup/cgroup.stat"), re.M)
+    return int(match.group(1)) if match else None
 
 
 def _ours(path):
