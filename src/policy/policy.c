@@ -3,135 +3,44 @@
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "policy/dump.h"
 #include "policy/reader.h"
-#include "policy/source.h"
+
+Policy *policy_ref(Policy *policy) {
+        policy->n_refs++;
+        return policy;
+}
 
 Policy *policy_free(Policy *policy) {
-        if (!policy)
+        if (!policy || --policy->n_refs > 0)
                 return NULL;
 
         config_done(&policy->config);
         for (size_t i = 0; i < policy->n_templates; i++)
                 (void) template_free(policy->templates[i]);
         free(policy->templates);
+        for (size_t i = 0; i < policy->n_tenants; i++)
+                (void) tenant_free(policy->tenants[i]);
+        free(policy->tenants);
+        free(policy->uids.items);
+        free(policy->gids.items);
+        diag_list_done(&policy->warnings);
         free(policy);
         return NULL;
 }
 
-/* --- folders --- */
-
-int policy_default_dirs(StrV *ret_dirs) {
-        _cleanup_(strv_done) StrV dirs = STRV_NULL;
-        const char *data = secure_getenv("AGENTCRATE_DATA_DIR");
-        const char *config = secure_getenv("XDG_CONFIG_HOME");
-        const char *home = secure_getenv("HOME");
-        int r;
-
-        r = strv_append(&dirs, string_empty(data) ? DATADIR : data);
-        if (r == 0)
-                r = strv_append(&dirs, SYSCONFDIR);
-        /* What is not absolute is to be ignored, says the XDG specification. */
-        if (r == 0 && geteuid() != 0) {
-                if (config && config[0] == '/')
-                        r = strv_appendf(&dirs, "%s/agentcrate", config);
-                else if (home && home[0] == '/')
-                        r = strv_appendf(&dirs, "%s/.config/agentcrate", home);
-        }
-        if (r < 0)
-                return error_trace(r);
-
-        *ret_dirs = dirs;
-        dirs = STRV_NULL;
-        return 0;
-}
-
-/* The text of the file of that name in the folder of highest precedence that has one. */
-static int read_newest(const StrV *dirs, const char *name, DiagList *diags, char **ret_file,
-                       char **ret_text, size_t *ret_size) {
-        for (size_t i = dirs->n_items; i > 0; i--) {
-                _cleanup_(freep) char *file = NULL;
-                int r;
-
-                if (asprintf(&file, "%s/%s", dirs->items[i - 1], name) < 0) {
-                        file = NULL;
-                        return error_origin(-ENOMEM);
-                }
-                r = source_read(file, diags, ret_text, ret_size);
-                if (r == SOURCE_E_MISSING)
-                        continue;
-                if (r == 0)
-                        *ret_file = TAKE_PTR(file);
-                return r;
-        }
-        return SOURCE_E_MISSING;
-}
-
-/* *ret_template stays NULL if the file has faults, or if there is none. */
-static int load_template(const StrV *dirs, const char *name, DiagList *diags,
-                         Template **ret_template) {
-        _cleanup_(freep) char *file = NULL, *text = NULL, *entry = NULL;
-        size_t size;
-        int r;
-
-        if (asprintf(&entry, "templates.d/%s.json", name) < 0) {
-                entry = NULL;
-                return error_origin(-ENOMEM);
-        }
-        r = read_newest(dirs, entry, diags, &file, &text, &size);
-        if (r == 0)
-                r = template_parse(name, file, text, size, diags, ret_template);
-        return r < 0 ? error_trace(r) : 0;
-}
-
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
-/* The names of all folders' templates, sorted, each once. */
-static int list_templates(const StrV *dirs, DiagList *diags, StrV *ret_names) {
-        _cleanup_(strv_done) StrV all = STRV_NULL;
-        int r = 0;
-
-        for (size_t i = 0; i < dirs->n_items; i++) {
-                r = source_list_templates(dirs->items[i], diags, &all);
-                if (r < 0)
-                        return error_trace(r);
-        }
-        /* A folder that is missing, as the last one may be, is no outcome of ours. */
-        r = 0;
-
-        if (all.n_items > 0)
-                qsort(all.items, all.n_items, sizeof(char *), compare_names);
-        for (size_t i = 0; i < all.n_items && r >= 0; i++)
-                if (i == 0 || !string_equal(all.items[i], all.items[i - 1]))
-                        r = strv_append(ret_names, all.items[i]);
-        return error_trace(r);
-}
-
-/* --- the whole policy --- */
-
-static int load_config(const StrV *dirs, DiagList *diags, Config *config) {
-        _cleanup_(freep) char *file = NULL, *text = NULL;
-        size_t size;
-        int r;
-
-        r = read_newest(dirs, "agentcrated.json", diags, &file, &text, &size);
-        if (r == 0)
-                r = config_parse(file, text, size, diags, config);
-        return r < 0 ? error_trace(r) : 0;
-}
-
-static int load_templates(const StrV *dirs, DiagList *diags, Policy *policy) {
+static int load_templates(const PolicyFiles *files, DiagList *diags, Policy *policy) {
         _cleanup_(strv_done) StrV names = STRV_NULL;
         int r;
 
-        r = list_templates(dirs, diags, &names);
+        r = policy_list(files, &source_templates, diags, &names);
         if (r < 0)
                 return error_trace(r);
 
@@ -142,7 +51,7 @@ static int load_templates(const StrV *dirs, DiagList *diags, Policy *policy) {
         for (size_t i = 0; i < names.n_items; i++) {
                 Template *template = NULL;
 
-                r = load_template(dirs, names.items[i], diags, &template);
+                r = policy_read_template(files, names.items[i], diags, &template);
                 if (r < 0)
                         return error_trace(r);
                 if (template)
@@ -151,7 +60,238 @@ static int load_templates(const StrV *dirs, DiagList *diags, Policy *policy) {
         return 0;
 }
 
-int policy_load(const StrV *dirs, DiagList *diags, Policy **ret_policy) {
+/* --- tenants --- */
+
+static int load_tenant(const PolicyFiles *files, const char *name, DiagList *diags,
+                       Policy *policy) {
+        _cleanup_(freep) char *file = NULL, *text = NULL, *entry = NULL;
+        Tenant *tenant = NULL;
+        size_t size;
+        int r;
+
+        if (asprintf(&entry, "%s/%s.json", source_tenants.name, name) < 0) {
+                entry = NULL;
+                return error_origin(-ENOMEM);
+        }
+        r = policy_read_newest(files, entry, diags, &file, &text, &size);
+        if (r == 0)
+                r = tenant_parse(name, file, text, size, diags, &policy->warnings, &tenant);
+        if (r < 0)
+                return error_trace(r);
+        if (tenant)
+                policy->tenants[policy->n_tenants++] = tenant;
+        return 0;
+}
+
+/* The folders of this instance's tenants; those of a user are not the administrator's. */
+static int tenant_files(const PolicyFiles *files, PolicyInstance instance, StrV *ret_dirs) {
+        bool own = instance == POLICY_USER && geteuid() != 0;
+        int r = 0;
+
+        for (size_t i = 0; i < files->dirs.n_items && r == 0; i++)
+                if (!own || !string_equal(files->dirs.items[i], SYSCONFDIR))
+                        r = strv_append(ret_dirs, files->dirs.items[i]);
+        return error_trace(r);
+}
+
+static int load_tenants(const PolicyFiles *files, DiagList *diags, Policy *policy) {
+        _cleanup_(strv_done) StrV dirs = STRV_NULL, names = STRV_NULL;
+        PolicyFiles own = {.trust = files->trust};
+        int r;
+
+        r = tenant_files(files, policy->instance, &dirs);
+        own.dirs = dirs;
+        if (r == 0)
+                r = policy_list(&own, &source_tenants, diags, &names);
+        if (r < 0)
+                return error_trace(r);
+
+        policy->tenants = calloc(names.n_items + 1, sizeof(Tenant *));
+        if (!policy->tenants)
+                return error_origin(-ENOMEM);
+        if (names.n_items == 0 && policy->instance == POLICY_USER) {
+                r = tenant_new_owner(geteuid(), &policy->tenants[0]);
+                if (r < 0)
+                        return error_trace(r);
+                policy->n_tenants = 1;
+        }
+        for (size_t i = 0; i < names.n_items; i++) {
+                r = load_tenant(&own, names.items[i], diags, policy);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return 0;
+}
+
+/* --- who is who --- */
+
+static int compare_matches(const void *a, const void *b) {
+        const PolicyMatch *x = a, *y = b;
+
+        if (x->id != y->id)
+                return x->id < y->id ? -1 : 1;
+        return strcmp(x->tenant->name, y->tenant->name);
+}
+
+static int index_ids(const Policy *policy, bool uids, PolicyMatches *matches) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < policy->n_tenants; i++)
+                n += uids ? policy->tenants[i]->uids.n_items : policy->tenants[i]->gids.n_items;
+        matches->items = calloc(n + 1, sizeof(PolicyMatch));
+        if (!matches->items)
+                return error_origin(-ENOMEM);
+
+        for (size_t i = 0; i < policy->n_tenants; i++) {
+                const Tenant *tenant = policy->tenants[i];
+                const TenantIds *ids = uids ? &tenant->uids : &tenant->gids;
+
+                for (size_t k = 0; k < ids->n_items; k++)
+                        matches->items[matches->n_items++] = (PolicyMatch){
+                                .id = ids->items[k].id,
+                                .tenant = tenant,
+                                .place = &ids->items[k],
+                        };
+        }
+        qsort(matches->items, matches->n_items, sizeof(PolicyMatch), compare_matches);
+        return 0;
+}
+
+static int fault_match(DiagList *diags, const PolicyMatch *match, const char *key,
+                       const char *text) {
+        char path[48];
+
+        (void) snprintf(path, sizeof(path), "match.%s[%zu]", key, match->place->index);
+        return error_trace(diag_add(diags, match->tenant->file, match->place->line,
+                                    match->place->column, path, "%s", text));
+}
+
+/* Somebody can be one tenant only. */
+static int check_matches(const PolicyMatches *matches, const char *key, DiagList *diags) {
+        for (size_t i = 1; i < matches->n_items; i++) {
+                const PolicyMatch *match = &matches->items[i], *before = match - 1;
+                _cleanup_(freep) char *text = NULL;
+                int r;
+
+                if (match->id != before->id)
+                        continue;
+                if (asprintf(&text,
+                             "%s %" PRIu32 " is tenant %s too, by %s:%" PRIu32
+                             ": take it out of one of them",
+                             key, match->id, before->tenant->name, before->tenant->file,
+                             before->place->line) < 0) {
+                        text = NULL;
+                        return error_origin(-ENOMEM);
+                }
+                r = fault_match(diags, match, key, text);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return 0;
+}
+
+/* A job that could reach the socket would be that tenant. */
+static int check_subuids(const Policy *policy, DiagList *diags) {
+        const Config *config = &policy->config;
+
+        for (size_t i = 0; i < policy->uids.n_items; i++) {
+                const PolicyMatch *match = &policy->uids.items[i];
+                int r;
+
+                if (match->id < config->subuid_base ||
+                    match->id - config->subuid_base >= config->subuid_count)
+                        continue;
+                r = fault_match(diags, match, "uid",
+                                "lies in subuid_range, whose ids are those of crates");
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return 0;
+}
+
+/* A user's broker opens what its user may open. The system's may open more than who asks. */
+static int check_connections(const Policy *policy, DiagList *diags) {
+        int r = 0;
+
+        for (size_t i = 0; i < policy->n_tenants && r == 0; i++) {
+                const Tenant *tenant = policy->tenants[i];
+
+                if (!tenant->workspace_connection || policy->instance == POLICY_USER)
+                        continue;
+                r = diag_add(diags, tenant->file, tenant->connection_place.line,
+                             tenant->connection_place.column, "workspaces",
+                             "\"" TENANT_CONNECTION
+                             "\" is for a user's own instance only, for this one may open what "
+                             "the user must not: name the folders");
+        }
+        return error_trace(r);
+}
+
+static int index_tenants(Policy *policy, DiagList *diags) {
+        int r;
+
+        r = index_ids(policy, true, &policy->uids);
+        if (r == 0)
+                r = index_ids(policy, false, &policy->gids);
+        if (r == 0)
+                r = check_matches(&policy->uids, "uid", diags);
+        if (r == 0)
+                r = check_matches(&policy->gids, "gid", diags);
+        if (r == 0)
+                r = check_subuids(policy, diags);
+        if (r == 0)
+                r = check_connections(policy, diags);
+        return error_trace(r);
+}
+
+static const PolicyMatch *find_match(const PolicyMatches *matches, uint32_t id) {
+        size_t first = 0, n = matches->n_items;
+
+        while (n > 0) {
+                const PolicyMatch *middle = &matches->items[first + n / 2];
+
+                if (middle->id == id)
+                        return middle;
+                if (middle->id < id) {
+                        first += n / 2 + 1;
+                        n -= n / 2 + 1;
+                } else
+                        n /= 2;
+        }
+        return NULL;
+}
+
+int policy_match(const Policy *policy, uid_t uid, const gid_t *gids, size_t n_gids,
+                 const Tenant **ret_tenant, const Tenant **ret_other) {
+        const PolicyMatch *match = find_match(&policy->uids, uid);
+        const Tenant *tenant = match ? match->tenant : NULL;
+
+        for (size_t i = 0; i < n_gids && !match; i++) {
+                const PolicyMatch *group = find_match(&policy->gids, gids[i]);
+
+                if (!group || group->tenant == tenant)
+                        continue;
+                if (tenant) {
+                        *ret_tenant = tenant;
+                        *ret_other = group->tenant;
+                        return POLICY_MATCH_E_SEVERAL;
+                }
+                tenant = group->tenant;
+        }
+        if (!tenant)
+                return POLICY_MATCH_E_NOBODY;
+        *ret_tenant = tenant;
+        return 0;
+}
+
+/* --- the whole --- */
+
+int policy_load_instance(PolicyInstance instance, const StrV *dirs, DiagList *diags,
+                         Policy **ret_policy) {
+        const PolicyFiles files = {
+                .dirs = *dirs,
+                .trust = instance == POLICY_SYSTEM ? SOURCE_TRUST_ROOT : SOURCE_TRUST_USER,
+        };
         _cleanup_(policy_freep) Policy *policy = NULL;
         size_t before = reader_n_faults(diags);
         int r;
@@ -159,95 +299,51 @@ int policy_load(const StrV *dirs, DiagList *diags, Policy **ret_policy) {
         policy = calloc(1, sizeof(Policy));
         if (!policy)
                 return error_origin(-ENOMEM);
+        policy->n_refs = 1;
+        policy->instance = instance;
         config_init(&policy->config);
 
-        r = load_config(dirs, diags, &policy->config);
+        r = policy_read_config(&files, diags, &policy->config);
         if (r == 0)
-                r = load_templates(dirs, diags, policy);
+                r = load_templates(&files, diags, policy);
+        if (r == 0)
+                r = load_tenants(&files, diags, policy);
+        if (r == 0)
+                r = index_tenants(policy, diags);
         if (r < 0)
                 return error_trace(r);
         if (reader_n_faults(diags) > before)
                 return POLICY_E_INVALID;
 
+        r = policy_digest(policy, policy->digest);
+        if (r < 0)
+                return error_trace(r);
         *ret_policy = TAKE_PTR(policy);
         return 0;
 }
 
+int policy_load(const StrV *dirs, DiagList *diags, Policy **ret_policy) {
+        return policy_load_instance(POLICY_USER, dirs, diags, ret_policy);
+}
+
+static int compare_template(const void *name, const void *item) {
+        return strcmp(name, (*(Template *const *) item)->name);
+}
+
 const Template *policy_find_template(const Policy *policy, const char *name) {
-        for (size_t i = 0; i < policy->n_templates; i++)
-                if (string_equal(policy->templates[i]->name, name))
-                        return policy->templates[i];
-        return NULL;
+        Template *const *found = bsearch(name, policy->templates, policy->n_templates,
+                                         sizeof(Template *), compare_template);
+
+        return found ? *found : NULL;
 }
 
-/* --- one template --- */
-
-int policy_explain_empty(const StrV *dirs, char **ret_text) {
-        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
-        int r;
-
-        r = strbuf_append_string(&text, "no templates in ");
-        for (size_t i = 0; i < dirs->n_items && r >= 0; i++)
-                r = strbuf_appendf(&text, "%s%s/templates.d", i > 0 ? ", " : "", dirs->items[i]);
-        if (r >= 0)
-                r = strbuf_append_string(&text, "; " POLICY_EMPTY_REMEDY);
-        if (r < 0)
-                return error_trace(r);
-        *ret_text = strbuf_steal(&text);
-        return *ret_text ? 0 : error_origin(-ENOMEM);
+static int compare_tenant(const void *name, const void *item) {
+        return strcmp(name, (*(Tenant *const *) item)->name);
 }
 
-static int fault_no_template(const StrV *dirs, const char *name, DiagList *diags) {
-        _cleanup_(freep) char *quoted = diag_quote(name);
-        _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
-        _cleanup_(diag_list_done) DiagList ignored = DIAG_LIST_NULL;
-        _cleanup_(strv_done) StrV names = STRV_NULL;
-        _cleanup_(freep) char *empty = NULL;
-        int r;
+const Tenant *policy_find_tenant(const Policy *policy, const char *name) {
+        Tenant *const *found =
+                bsearch(name, policy->tenants, policy->n_tenants, sizeof(Tenant *), compare_tenant);
 
-        if (!quoted)
-                return error_origin(-ENOMEM);
-        r = list_templates(dirs, &ignored, &names);
-        if (r == 0 && names.n_items == 0) {
-                r = policy_explain_empty(dirs, &empty);
-                if (r < 0)
-                        return error_trace(r);
-                return error_trace(diag_add(diags, NULL, 0, 0, NULL, "there is no template %s: %s",
-                                            quoted, empty));
-        }
-        for (size_t i = 0; i < names.n_items && r == 0; i++)
-                r = strbuf_appendf(&known, "%s%s", i == 0 ? "; there are " : ", ", names.items[i]);
-        if (r == 0)
-                r = diag_add(diags, "templates.d", 0, 0, NULL, "no template is named %s%s", quoted,
-                             known.data);
-        return error_trace(r);
-}
-
-int policy_load_config(const StrV *dirs, DiagList *diags, Config *config) {
-        size_t before = reader_n_faults(diags);
-        int r;
-
-        r = load_config(dirs, diags, config);
-        if (r < 0)
-                return error_trace(r);
-        return reader_n_faults(diags) == before ? 0 : POLICY_E_INVALID;
-}
-
-int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
-                         Template **ret_template) {
-        size_t before = reader_n_faults(diags);
-        Template *template = NULL;
-        int r = 0;
-
-        if (template_name_is_valid(name))
-                r = load_template(dirs, name, diags, &template);
-        if (r == 0 && !template && reader_n_faults(diags) == before)
-                r = fault_no_template(dirs, name, diags);
-        if (r < 0)
-                return error_trace(r);
-        if (!template)
-                return POLICY_E_INVALID;
-
-        *ret_template = template;
-        return 0;
+        return found ? *found : NULL;
 }

@@ -11,28 +11,41 @@
 #include "basic/parse-util.h"
 #include "basic/time-util.h"
 
-static int fault_at(const Reader *reader, const JsonNode *node, const char *text) {
-        _cleanup_(freep) char *path = json_node_path(reader->doc, node);
+static int _printf_(4, 0) add_at(const Reader *reader, DiagList *list, const JsonNode *node,
+                                 const char *format, va_list ap) {
+        _cleanup_(freep) char *text = NULL, *path = NULL;
 
-        if (!path)
-                return error_origin(-ENOMEM);
-        return error_trace(
-                diag_add(reader->diags, reader->file, node->line, node->column, path, "%s", text));
-}
-
-int reader_fault(const Reader *reader, const JsonNode *node, const char *format, ...) {
-        _cleanup_(freep) char *text = NULL;
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (n < 0) {
+        if (vasprintf(&text, format, ap) < 0) {
                 text = NULL;
                 return error_origin(-ENOMEM);
         }
-        return error_trace(fault_at(reader, node, text));
+        path = json_node_path(reader->doc, node);
+        if (!path)
+                return error_origin(-ENOMEM);
+        return error_trace(
+                diag_add(list, reader->file, node->line, node->column, path, "%s", text));
+}
+
+int reader_fault(const Reader *reader, const JsonNode *node, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = add_at(reader, reader->diags, node, format, ap);
+        va_end(ap);
+        return error_trace(r);
+}
+
+int reader_warn(const Reader *reader, const JsonNode *node, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        if (!reader->warnings)
+                return 0;
+        va_start(ap, format);
+        r = add_at(reader, reader->warnings, node, format, ap);
+        va_end(ap);
+        return error_trace(r);
 }
 
 int reader_fault_value(const Reader *reader, const JsonNode *node, const char *text) {

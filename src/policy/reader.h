@@ -25,6 +25,7 @@ typedef struct Reader {
         const char *file;
         const JsonDoc *doc;
         DiagList *diags;
+        DiagList *warnings; /* NULL: nobody wants them */
 } Reader;
 
 typedef struct ReaderKey ReaderKey;
@@ -48,6 +49,8 @@ static inline size_t reader_n_faults(const DiagList *diags) {
 /* A fault at that node. */
 int reader_fault(const Reader *reader, const JsonNode *node, const char *format, ...)
         _printf_(3, 4);
+/* What is allowed, but can hardly be meant. */
+int reader_warn(const Reader *reader, const JsonNode *node, const char *format, ...) _printf_(3, 4);
 /* A fault that begins with the value as the file has it. */
 int reader_fault_value(const Reader *reader, const JsonNode *node, const char *text);
 /* An object with the keys of a table, which ends with a row without a name. */

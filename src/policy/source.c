@@ -12,9 +12,18 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
-#include "policy/template.h"
 
 #define FILE_SIZE_MAX ((size_t) 1 << 20)
+#define NAME_SIZE_MAX 32U
+
+const SourceFolder source_templates = {"templates.d", "template"};
+const SourceFolder source_tenants = {"tenants.d", "tenant"};
+
+bool source_name_is_valid(const char *name) {
+        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+        return n > 0 && n <= NAME_SIZE_MAX && name[n] == 0;
+}
 
 static int fault(DiagList *diags, const char *file, const char *text) {
         int r = diag_add(diags, file, 0, 0, NULL, "%s", text);
@@ -44,12 +53,46 @@ static int open_failed(const char *path, int error, DiagList *diags) {
         return fault(diags, path, "is a link to nothing");
 }
 
+static int check_trust(const char *path, const struct stat *st, SourceTrust trust,
+                       DiagList *diags) {
+        int r;
+
+        if (st->st_mode & S_IWOTH)
+                return fault(diags, path,
+                             "can be written by everybody, so it cannot be trusted: chmod o-w it");
+        if (trust == SOURCE_TRUST_USER)
+                return 0;
+        if (st->st_uid != 0)
+                r = diag_add(diags, path, 0, 0, NULL,
+                             "belongs to user %u, and a system instance trusts root's files only: "
+                             "chown root it",
+                             (unsigned) st->st_uid);
+        else if (st->st_mode & S_IWGRP && st->st_gid != 0)
+                r = diag_add(diags, path, 0, 0, NULL,
+                             "can be written by group %u, and a system instance trusts root's "
+                             "files only: chmod g-w it",
+                             (unsigned) st->st_gid);
+        else
+                return 0;
+        return r < 0 ? error_trace(r) : SOURCE_E_INVALID;
+}
+
 /* Opens without waiting for the writer of a FIFO. */
-static int source_open(const char *path, int flags, mode_t type, DiagList *diags, int *ret_fd) {
+static int source_open(const char *path, int flags, mode_t type, SourceTrust trust, DiagList *diags,
+                       int *ret_fd) {
         _cleanup_(fd_closep) int fd = -EBADF;
         struct stat st;
+        int r;
 
+        if (trust == SOURCE_TRUST_ROOT)
+                flags |= O_NOFOLLOW;
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+        /* O_DIRECTORY is asked first: what is no folder may be a link to one. */
+        if (fd < 0 && flags & O_NOFOLLOW && (errno == ELOOP || errno == ENOTDIR) &&
+            lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+                return fault(diags, path,
+                             "is a symbolic link, which a system instance does not follow: put "
+                             "what it names in its place");
         if (fd < 0)
                 return open_failed(path, errno, diags);
         if (fstat(fd, &st) < 0)
@@ -57,9 +100,9 @@ static int source_open(const char *path, int flags, mode_t type, DiagList *diags
 
         if ((st.st_mode & S_IFMT) != type)
                 return fault(diags, path, "is no regular file");
-        if (st.st_mode & S_IWOTH)
-                return fault(diags, path,
-                             "can be written by everybody, so it cannot be trusted: chmod o-w it");
+        r = check_trust(path, &st, trust, diags);
+        if (r != 0)
+                return r;
 
         *ret_fd = TAKE_FD(fd);
         return 0;
@@ -84,14 +127,15 @@ static int read_all(int fd, char *text, size_t size_max, size_t *ret_size) {
         return 0;
 }
 
-int source_read(const char *file, DiagList *diags, char **ret_text, size_t *ret_size) {
+int source_read(const char *file, SourceTrust trust, DiagList *diags, char **ret_text,
+                size_t *ret_size) {
         _cleanup_(fd_closep) int fd = -EBADF;
         _cleanup_(freep) char *text = NULL;
         struct stat st;
         size_t size, room;
         int r;
 
-        r = source_open(file, 0, S_IFREG, diags, &fd);
+        r = source_open(file, 0, S_IFREG, trust, diags, &fd);
         if (r != 0)
                 return r;
         if (fstat(fd, &st) < 0)
@@ -137,9 +181,9 @@ static bool is_leftover(const char *name) {
         return false;
 }
 
-/* The entry without ".json" if it can be a template's, else NULL: *ret_name is owned by the caller.
- */
-static int template_entry(const char *entry, char **ret_name) {
+/* The entry without ".json" if it can be a file's of such a folder, else NULL: *ret_name is owned
+ * by the caller. */
+static int entry_name(const char *entry, char **ret_name) {
         _cleanup_(freep) char *name = NULL;
 
         *ret_name = NULL;
@@ -148,30 +192,31 @@ static int template_entry(const char *entry, char **ret_name) {
         name = strndup(entry, strlen(entry) - strlen(".json"));
         if (!name)
                 return error_origin(-ENOMEM);
-        if (template_name_is_valid(name))
+        if (source_name_is_valid(name))
                 *ret_name = TAKE_PTR(name);
         return 0;
 }
 
-static int add_entry(const char *folder, const char *entry, DiagList *diags, StrV *names) {
+static int add_entry(const char *path, const SourceFolder *folder, const char *entry,
+                     DiagList *diags, StrV *names) {
         _cleanup_(freep) char *name = NULL, *file = NULL;
         int r;
 
         if (is_leftover(entry))
                 return 0;
-        r = template_entry(entry, &name);
+        r = entry_name(entry, &name);
         if (r < 0)
                 return error_trace(r);
         if (name)
                 return error_trace(strv_append(names, name));
 
-        if (asprintf(&file, "%s/%s", folder, entry) < 0) {
+        if (asprintf(&file, "%s/%s", path, entry) < 0) {
                 file = NULL;
                 return error_origin(-ENOMEM);
         }
-        r = fault(diags, file,
-                  "is no template's name: give NAME.json with 1 to 32 of a-z, 0-9 and -");
-        return r < 0 ? error_trace(r) : 0;
+        return error_trace(diag_add(
+                diags, file, 0, 0, NULL,
+                "is no %s's name: give NAME.json with 1 to 32 of a-z, 0-9 and -", folder->kind));
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -195,17 +240,18 @@ static int read_entries(DIR *d, StrV *entries) {
         return 0;
 }
 
-int source_list_templates(const char *dir, DiagList *diags, StrV *names) {
+int source_list(const char *dir, const SourceFolder *folder, SourceTrust trust, DiagList *diags,
+                StrV *names) {
         _cleanup_(strv_done) StrV entries = STRV_NULL;
-        _cleanup_(freep) char *folder = NULL;
+        _cleanup_(freep) char *path = NULL;
         int fd = -EBADF, r;
         DIR *d;
 
-        if (asprintf(&folder, "%s/templates.d", dir) < 0) {
-                folder = NULL;
+        if (asprintf(&path, "%s/%s", dir, folder->name) < 0) {
+                path = NULL;
                 return error_origin(-ENOMEM);
         }
-        r = source_open(folder, O_DIRECTORY, S_IFDIR, diags, &fd);
+        r = source_open(path, O_DIRECTORY, S_IFDIR, trust, diags, &fd);
         if (r != 0)
                 return r;
         d = fdopendir(fd);
@@ -218,6 +264,6 @@ int source_list_templates(const char *dir, DiagList *diags, StrV *names) {
         r = read_entries(d, &entries);
         (void) closedir(d);
         for (size_t i = 0; i < entries.n_items && r == 0; i++)
-                r = add_entry(folder, entries.items[i], diags, names);
+                r = add_entry(path, folder, entries.items[i], diags, names);
         return error_trace(r);
 }

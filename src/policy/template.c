@@ -10,8 +10,8 @@
 #include "basic/error.h"
 #include "basic/macros.h"
 #include "policy/reader.h"
+#include "policy/source.h"
 
-#define NAME_SIZE_MAX 32U
 #define POOL_MAX 1024U
 /* The kernel takes one string of an environment up to MAX_ARG_STRLEN, with its NUL byte. */
 #define ENV_ENTRY_MAX 131071U
@@ -21,9 +21,7 @@ static const char *const etc_names[] = {"minimal", "root", NULL};
 static const char *const on_hit_names[] = {"end", "refuse", NULL};
 
 bool template_name_is_valid(const char *name) {
-        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-        return n > 0 && n <= NAME_SIZE_MAX && name[n] == 0;
+        return source_name_is_valid(name);
 }
 
 static void binds_free(TemplateBind *binds, size_t n) {
