@@ -13,6 +13,7 @@
 #include "basic/time-util.h"
 #include "crate/launcher.h"
 #include "launcher/launcher-run.h"
+#include "run/cgroups.h"
 #include "run/prepare.h"
 #include "run/pump.h"
 #include "run/record-file.h"
@@ -35,6 +36,8 @@ typedef struct Runner {
         Terminal terminal;
         Launcher *launcher;
         bool launcher_gone;
+        RunCgroups cgroups;
+        CgroupCrate *cgroup; /* of the crate */
         Crate *crate;
         int signal_fd;
         int master;           /* of the job's terminal */
@@ -56,6 +59,8 @@ static void runner_done(Runner *runner) {
         }
         if (runner->launcher)
                 runner->launcher = launcher_free(runner->launcher);
+        runner->cgroup = cgroup_crate_free(runner->cgroup);
+        run_cgroups_done(&runner->cgroups);
         /* The launcher ends before its crate, so init has become our child. */
         while (waitpid(-1, NULL, WNOHANG) > 0)
                 ;
@@ -358,10 +363,51 @@ static bool stdin_is_null(void) {
 /* Before there is a plan, or any of the configuration in our memory: the launcher makes its
  * namespaces while we look at templates and paths. */
 static int runner_fork(Runner *runner, char **argv) {
+        int r;
+
         *runner->step = "cannot start the launcher";
         if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
                 return error_origin(negative_errno());
-        return error_trace(launcher_fork(argv, launcher_run, &runner->launcher));
+        r = launcher_fork(argv, launcher_run, &runner->launcher);
+        if (r < 0)
+                return error_trace(r);
+        *runner->step = "cannot look for cgroups";
+        return error_trace(run_cgroups_begin(&runner->cgroups, launcher_get_pid(runner->launcher)));
+}
+
+/* With a tree the launcher must have left its root before any limit can be written. */
+static int runner_enable_cgroups(Runner *runner) {
+        struct pollfd poll_fd = {.fd = launcher_get_fd(runner->launcher), .events = POLLIN};
+        CgroupFailure failure;
+        int r;
+
+        while (!launcher_is_ready(runner->launcher)) {
+                if (poll(&poll_fd, 1, -1) < 0 && errno != EINTR)
+                        return error_origin(negative_errno());
+                r = launcher_dispatch(runner->launcher);
+                if (r == LAUNCHER_E_FAILED)
+                        return report_crate_error(launcher_get_error(runner->launcher));
+                if (r < 0)
+                        return error_trace(r);
+        }
+        r = cgroup_tree_enable(runner->cgroups.tree, NULL, &failure);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+/* What enforces the limits, and the job's cgroup where that is one. */
+static int runner_enforce(Runner *runner) {
+        RunCgroups *cgroups = &runner->cgroups;
+        int r;
+
+        if (cgroups->tree) {
+                *runner->step = "cannot set up cgroups";
+                r = runner_enable_cgroups(runner);
+                if (r != 0)
+                        return r;
+        }
+        *runner->step = "cannot decide how limits are enforced";
+        return run_setup_enforce(&runner->setup, runner->options->enforce, cgroups->tree,
+                                 cgroups->reason, &runner->cgroup);
 }
 
 static int runner_start(Runner *runner) {
@@ -382,12 +428,24 @@ static int runner_start(Runner *runner) {
         };
         int r;
 
+        *runner->step = "cannot look for cgroups";
+        r = run_cgroups_wait(&runner->cgroups);
+        if (r < 0)
+                return error_trace(r);
+        config.cgroups = runner->cgroups.tree;
         *runner->step = "cannot set up the launcher";
         r = launcher_set_up(runner->launcher, &config, &error);
         if (r == LAUNCHER_E_FAILED)
                 return report_crate_error(&error);
         if (r < 0)
                 return error_trace(r);
+
+        r = runner_enforce(runner);
+        if (r != 0)
+                return r < 0 ? error_trace(r) : r;
+        spec.cgroup = runner->cgroup;
+        spec.means = &setup->means;
+        spec.notes = &setup->notes;
 
         *runner->step = "cannot make the crate";
         setup->job.stdin_mode = stdin_is_null() ? CRATE_STDIN_NULL : CRATE_STDIN_OWNER;
@@ -487,6 +545,7 @@ int run_command(const RunOptions *options, char **argv, const char **ret_step) {
                 .step = ret_step,
                 .record = RECORD_FILE_NULL,
                 .terminal = TERMINAL_NULL,
+                .cgroups = RUN_CGROUPS_NULL,
                 .signal_fd = -EBADF,
                 .master = -EBADF,
                 .output = {OUTPUT_PUMP_NULL, OUTPUT_PUMP_NULL},
