@@ -22,14 +22,17 @@ static int on_init_failed(void *userdata, Frame *frame) {
         return 0;
 }
 
-/* Where the cgroup counts, it alone does: a fork that another limit refuses first is none of its
- * events. */
+/*
+ * Where the cgroup counts, it alone does: a fork that another limit refuses first is none of its
+ * events. Else the kernel's refusal is an event of nobody's: where the job is to end for it, there
+ * is one place more, and whoever is found there has gone too far. init is counted as well.
+ */
 static uint32_t crate_max_processes(const Crate *crate) {
         uint64_t max = crate->job.limits.max[LIMIT_PIDS];
 
-        if (crate->means.of[LIMIT_PIDS] != LIMIT_BY_RLIMIT || max >= UINT32_MAX)
+        if (crate->means.of[LIMIT_PIDS] != LIMIT_BY_RLIMIT || max >= UINT32_MAX - 2)
                 return 0;
-        return (uint32_t) max + 1;
+        return (uint32_t) max + 1 + (crate->job.on_hit == ON_HIT_END);
 }
 
 static int crate_send_job(Crate *crate) {

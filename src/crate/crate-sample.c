@@ -137,8 +137,9 @@ static void look_at_processes(Crate *crate) {
                 return;
         crate->looking.pids = look.pids;
         note_peak(crate, LIMIT_PIDS, look.pids);
-        /* The kernel refuses the next one, and tells nobody. */
-        if (look.pids >= limit_of(crate, LIMIT_PIDS))
+        /* Where the job lives on, the kernel refuses the next one, and tells nobody. */
+        if (look.pids > limit_of(crate, LIMIT_PIDS) ||
+            (look.pids == limit_of(crate, LIMIT_PIDS) && crate->job.on_hit == ON_HIT_REFUSE))
                 crate_hit(crate, LIMIT_PIDS, look.pids, crate->result.limits[LIMIT_PIDS].hits + 1);
         if (crate->means.of[LIMIT_CPU_TIME] == LIMIT_BY_SAMPLER)
                 note_cpu_time(crate, look.cpu_usec);
