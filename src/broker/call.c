@@ -10,6 +10,7 @@ static Call *call_free(Call *call) {
         Manager *manager = call->manager;
         Client *client = call->client;
 
+        call_record_done(call);
         if (call->executor)
                 call->executor->free(call);
         if (client)
@@ -82,6 +83,7 @@ static int call_refuse(Call *call, const char *text) {
         if (r < 0)
                 return error_trace(r);
 
+        call_record_refuse(call, text, &frame);
         call_answer(call, &frame);
         return 0;
 }
@@ -92,16 +94,22 @@ int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpReques
         int r;
 
         r = call_new(client, batch, request, &call);
+        if (r == 0)
+                r = call_record_begin(call, doc, request);
         if (r < 0)
                 return error_trace(r);
-        if (call->manager->stopping)
+        if (call->manager->stopping) {
+                call->record.rule = "broker";
                 return call_refuse(call, "the broker is stopping and starts nothing new");
+        }
 
         call->executor = route_find(request->tool);
         if (!call->executor)
                 return error_origin(-ENOTRECOVERABLE);
 
         r = call->executor->prepare(call, doc, request->arguments, &text);
+        if (r == 0 && call_record_allow(call, &text) != 0)
+                r = text ? EXECUTOR_E_REFUSED : -ENOMEM;
         if (r == 0)
                 r = call->executor->start(call, &text);
         if (r == EXECUTOR_E_REFUSED)
@@ -113,6 +121,7 @@ int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpReques
         if (r != 0)
                 return error_fold(r);
 
+        call->record.arguments = (AuditData){};
         if (client->blocked && call->progress.token)
                 call->executor->pause(call, true);
         TAKE_PTR(call);
@@ -139,6 +148,7 @@ void call_finish(Call *call) {
         _cleanup_(strbuf_done) StrBuf frame = STRBUF_NULL;
         int r;
 
+        call->record.finished = true;
         if (!call->client || call->cancelled)
                 return;
 
@@ -153,8 +163,10 @@ void call_finish(Call *call) {
                 r = rpc_append_error(&frame, call->id, call->id_size, RPC_INTERNAL_ERROR,
                                      "the result could not be written", NULL);
         }
-        if (r == 0)
+        if (r == 0) {
+                call_record_end(call, &frame);
                 call_answer(call, &frame);
+        }
 }
 
 static int on_progress_timer(sd_event_source *source _unused_, uint64_t usec _unused_,
@@ -226,5 +238,6 @@ void call_orphan(Call *call) {
 }
 
 void call_drop(Call *call) {
+        call->lost = true;
         call_free(call);
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "broker/call-record.h"
 #include "broker/client.h"
 #include "broker/manager.h"
 #include "broker/progress.h"
@@ -31,6 +32,7 @@ struct Call {
         bool lost;      /* ended by the broker's stop */
         const Executor *executor;
         void *execution; /* the executor's */
+        CallRecord record;
         Progress progress;
         sd_event_source *progress_timer;
 };

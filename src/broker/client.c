@@ -12,6 +12,7 @@
 
 #define CLIENT_READ_SIZE 65536U
 #define CLIENT_SUBSCRIPTIONS_MAX 64U
+#define ID_IS_USED "a request with this id is still open on this connection"
 
 Client *client_free(Client *client) {
         Manager *manager;
@@ -33,6 +34,7 @@ Client *client_free(Client *client) {
         framer_done(&client->framer);
         outbox_done(&client->outbox);
         client_workspace_done(&client->workspace);
+        mcp_peer_done(&client->peer);
         strv_done(&client->subscriptions);
         free(client);
         manager_check(manager);
@@ -194,8 +196,8 @@ static bool client_id_is_used(Client *client, const McpRequest *request) {
                        client->subscriptions.n_items;
 }
 
-static int client_act(Client *client, Batch *batch, const RpcLine *line, const McpRequest *request,
-                      bool first) {
+static int client_act(Client *client, Batch *batch, const RpcLine *line, const RpcMessage *message,
+                      const McpRequest *request, bool first) {
         switch (request->action) {
         case MCP_NOTHING:
                 return 0;
@@ -218,9 +220,10 @@ static int client_act(Client *client, Batch *batch, const RpcLine *line, const M
         }
 
         if (client_id_is_used(client, request)) {
+                if (request->action == MCP_CALL)
+                        call_record_reject(client, line, message, request, ID_IS_USED, NULL);
                 client_answer_error(client, batch, request->id, request->id_size,
-                                    RPC_INVALID_REQUEST,
-                                    "a request with this id is still open on this connection");
+                                    RPC_INVALID_REQUEST, ID_IS_USED);
                 return 0;
         }
         if (request->action == MCP_LISTEN)
@@ -239,7 +242,9 @@ static int client_handle_message(Client *client, Batch *batch, const RpcLine *li
         if (r < 0)
                 return error_trace(r);
 
-        r = client_act(client, batch, line, &request, first);
+        if (request.action == MCP_ANSWER)
+                call_record_reject_answered(client, line, message, &request);
+        r = client_act(client, batch, line, message, &request, first);
         if (r < 0 && message->kind == RPC_REQUEST) {
                 (void) log_errno(r, "a request could not be served");
                 client_answer_error(client, batch, message->id, message->id_size,

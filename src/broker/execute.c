@@ -255,6 +255,15 @@ static int execution_finish(Call *call, ExecutorResult *ret_result) {
         return error_trace(result_to_answer(result, call->lost ? LOST_TEXT : NULL, ret_result));
 }
 
+static void execution_describe(const Call *call, AuditEnd *end) {
+        const Execution *execution = call->execution;
+
+        result_to_audit(execution->supervisor.crate
+                                ? crate_get_result(execution->supervisor.crate)
+                                : &execution->unmade,
+                        call->lost, end);
+}
+
 const Executor execute_sandbox_exec = {
         .tool = TOOL_SANDBOX_EXEC,
         .prepare = execution_prepare,
@@ -262,5 +271,6 @@ const Executor execute_sandbox_exec = {
         .stop = execution_stop,
         .pause = execution_pause,
         .finish = execution_finish,
+        .describe = execution_describe,
         .free = execution_free,
 };

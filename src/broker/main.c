@@ -156,9 +156,37 @@ static int load_policy(Policy **ret_policy) {
         return r > 0 ? MAIN_E_FAILED : error_trace(r);
 }
 
+static void warn_of_audit(const char *text) {
+        log_warning("%s", text);
+}
+
+/* Before anything is promised to anybody by listening. */
+static int open_audit(const Config *config, Audit **ret_audit) {
+        _cleanup_(freep) char *path = NULL, *text = NULL;
+        AuditConfig audit = {
+                .path = config->audit_path,
+                .fail_open = config->audit_fail_open,
+                .payloads = config->audit_payloads,
+                .to_journal = true,
+                .warn = warn_of_audit,
+        };
+        int r = 0;
+
+        if (!audit.path) {
+                r = audit_default_path(&path, &text);
+                audit.path = path;
+        }
+        if (r == 0)
+                r = audit_open(&audit, ret_audit, &text);
+        if (r == AUDIT_E_UNUSABLE)
+                log_error("%s", text);
+        return r > 0 ? MAIN_E_FAILED : error_trace(r);
+}
+
 static int run(const BrokerOptions *options) {
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(policy_freep) Policy *policy = NULL;
+        _cleanup_(audit_freep) Audit *audit = NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
         ManagerConfig config = {.listen_path = options->listen};
         int r;
@@ -166,7 +194,9 @@ static int run(const BrokerOptions *options) {
         r = load_policy(&policy);
         if (r != 0)
                 return r;
-        r = open_listener(options->listen, &fd);
+        r = open_audit(&policy->config, &audit);
+        if (r == 0)
+                r = open_listener(options->listen, &fd);
         if (r != 0)
                 return r;
         r = privileges_reduce();
@@ -174,6 +204,7 @@ static int run(const BrokerOptions *options) {
                 return error_trace(r);
 
         config.listen_fd = TAKE_FD(fd);
+        config.audit = TAKE_PTR(audit);
         config.idle_usec = options->idle_usec > 0 ? options->idle_usec
                            : options->listen      ? 0
                                                   : policy->config.idle_usec;
@@ -183,19 +214,20 @@ static int run(const BrokerOptions *options) {
         return error_trace(manager_run(manager));
 }
 
-/* A job that ends without reading its input, or a log that nobody reads, is no reason to die. What
- * is started from here gets its dispositions reset by init. */
-static void ignore_sigpipe(void) {
+/* A job that ends without reading its input, a log that nobody reads or that has met a limit of
+ * size, is no reason to die. What is started from here gets its dispositions reset by init. */
+static void ignore_signals(void) {
         const struct sigaction action = {.sa_handler = SIG_IGN};
 
         (void) sigaction(SIGPIPE, &action, NULL);
+        (void) sigaction(SIGXFSZ, &action, NULL);
 }
 
 int main(int argc, char *argv[]) {
         _cleanup_(broker_options_done) BrokerOptions options = {};
         int r;
 
-        ignore_sigpipe();
+        ignore_signals();
         r = parse_argv(argc, argv, &options);
         if (r == 0)
                 r = run(&options);

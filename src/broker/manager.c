@@ -93,10 +93,14 @@ static int on_stop_signal(sd_event_source *source _unused_,
         return manager_stop(manager);
 }
 
-/* A terminal that closes is no reason to end, and there is nothing to read anew yet. */
+/* A terminal that closes is no reason to end. */
 static int on_hangup(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
-                     void *userdata _unused_) {
-        log_notice("SIGHUP: this version reads its configuration only when it starts");
+                     void *userdata) {
+        Manager *manager = userdata;
+
+        audit_reopen(manager->audit);
+        log_notice("SIGHUP: the audit log was opened anew; the configuration is read only at the "
+                   "start");
         return 0;
 }
 
@@ -148,6 +152,7 @@ Manager *manager_free(Manager *manager) {
         sd_event_source_disable_unref(manager->stop_timer);
         tools_free(manager->tools);
         policy_free(manager->policy);
+        audit_free(manager->audit);
         sd_event_unref(manager->event);
         free(manager);
         return NULL;
@@ -161,10 +166,12 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
         if (!manager) {
                 fd_close(config->listen_fd);
                 policy_free(policy);
+                audit_free(config->audit);
                 return error_origin(-ENOMEM);
         }
 
         manager->policy = policy;
+        manager->audit = config->audit;
         manager->idle_usec = config->idle_usec;
         r = sd_event_new(&manager->event);
         if (r < 0) {

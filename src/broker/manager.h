@@ -13,6 +13,7 @@
 #include "crate/limits-means.h"
 #include "mcp/tools.h"
 #include "policy/policy.h"
+#include "record/audit.h"
 
 typedef struct Manager Manager;
 typedef struct Listener Listener;
@@ -34,6 +35,7 @@ LIST_HEAD(SupervisorList, Supervisor);
 struct Manager {
         sd_event *event;
         Policy *policy;
+        Audit *audit;
         Tools *tools;
         CgroupTree *cgroups;  /* NULL: nothing was delegated to us */
         char *cgroups_reason; /* why there are none, a clause; or NULL */
@@ -62,6 +64,7 @@ typedef struct ManagerConfig {
         int listen_fd;           /* consumed by manager_new(), also on failure */
         const char *listen_path; /* removed at the end; NULL: it is not ours */
         uint64_t idle_usec;
+        Audit *audit; /* consumed by manager_new(), also on failure */
 } ManagerConfig;
 
 /* Consumes policy, also on failure. */

@@ -116,6 +116,21 @@ static int result_structured(const CrateResult *result, const char *lost_text,
         return r;
 }
 
+void result_to_audit(const CrateResult *result, bool lost, AuditEnd *end) {
+        end->outcome = crate_outcome_to_string(lost ? CRATE_LOST : result->outcome);
+        end->reason = lost ? "the broker was stopped before the job ended" : result->error.text;
+        end->limit = !lost && result->outcome == CRATE_LIMIT && result->limit.name >= 0
+                             ? limit_to_string(result->limit.name)
+                             : NULL;
+        end->plan_digest = result->plan_digest[0] ? result->plan_digest : NULL;
+        end->job = result->job[0] ? result->job : NULL;
+        end->run_usec = result->wall_usec;
+        end->exit_code = lost ? -1 : result->exit_code;
+        end->signal = lost ? 0 : result->signal;
+        end->stdout_bytes = result->out.total;
+        end->stderr_bytes = result->err.total;
+}
+
 int result_to_answer(const CrateResult *result, const char *lost_text, ExecutorResult *ret_answer) {
         _cleanup_(freep) char *content = NULL, *structured = NULL;
         int r;

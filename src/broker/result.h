@@ -8,5 +8,7 @@
 
 /* lost_text: the job was ended by the broker for this reason; NULL: it ended by itself. */
 int result_to_answer(const CrateResult *result, const char *lost_text, ExecutorResult *ret_answer);
+/* The same for the audit log; what it points to is the result's. */
+void result_to_audit(const CrateResult *result, bool lost, AuditEnd *end);
 /* An error as one sentence with its remedy; owned by the caller, NULL if out of memory. */
 char *result_error_text(const CrateError *error);

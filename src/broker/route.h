@@ -9,6 +9,7 @@
 #include "basic/json-scan.h"
 #include "basic/string-util.h"
 #include "broker/manager.h"
+#include "record/audit.h"
 
 enum {
         _EXECUTOR_E_SUCCESS,
@@ -34,6 +35,8 @@ typedef struct Executor {
         /* Holds back the stream of output, or lets it go on. */
         void (*pause)(Call *call, bool pause);
         int (*finish)(Call *call, ExecutorResult *ret_result);
+        /* How it ended, for the audit log. What it points to is the call's. */
+        void (*describe)(const Call *call, AuditEnd *end);
         void (*free)(Call *call);
 } Executor;
 

@@ -34,8 +34,14 @@ typedef struct McpMethod {
         int (*handle)(const McpContext *context, McpRequest *request);
 } McpMethod;
 
+void mcp_peer_done(McpPeer *peer) {
+        free(peer->client);
+        *peer = MCP_PEER_NULL;
+}
+
 void mcp_request_done(McpRequest *request) {
         strbuf_done(&request->answer);
+        free(request->client);
         free(request->tool);
         *request = MCP_REQUEST_NULL;
 }
@@ -53,6 +59,33 @@ static int answer_result(McpRequest *request, const char *result) {
         request->action = MCP_ANSWER;
         return rpc_append_result(&request->answer, request->id, request->id_size, result,
                                  strlen(result));
+}
+
+/* "name/version" of a clientInfo. What is not as it should be is left out. */
+static int take_client(const JsonDoc *doc, const JsonNode *info, char **client, size_t *ret_size) {
+        const JsonNode *node = json_node_member(doc, info, "name");
+        const JsonNode *version = json_node_member(doc, info, "version");
+        _cleanup_(freep) char *name = NULL, *number = NULL, *joined = NULL;
+        size_t name_size = 0, number_size = 0, size;
+
+        if (!node || json_node_string(doc, node, &name, &name_size) != 0)
+                return 0;
+        if (version && json_node_string(doc, version, &number, &number_size) != 0)
+                number = NULL;
+        size = name_size + (number ? 1 + number_size : 0);
+        joined = calloc(1, size_min(size, MCP_CLIENT_MAX) + 1);
+        if (!joined)
+                return error_origin(-ENOMEM);
+        memcpy(joined, name, size_min(name_size, MCP_CLIENT_MAX));
+        if (number && name_size < MCP_CLIENT_MAX) {
+                joined[name_size] = '/';
+                memcpy(joined + name_size + 1, number,
+                       size_min(number_size, MCP_CLIENT_MAX - name_size - 1));
+        }
+        free(*client);
+        *client = TAKE_PTR(joined);
+        *ret_size = size;
+        return 0;
 }
 
 /* --- methods --- */
@@ -87,6 +120,12 @@ static int handle_initialize(const McpContext *context, McpRequest *request) {
         if (r < 0)
                 return r;
 
+        r = take_client(
+                context->line->doc,
+                json_node_member(context->line->doc, context->message->params, "clientInfo"),
+                &context->peer->client, &context->peer->client_size);
+        if (r < 0)
+                return error_trace(r);
         context->peer->initialized = true;
         context->peer->revision = request->revision = revision;
         return answer_result(request, result.data);
@@ -274,6 +313,12 @@ static int check_era(McpContext *context, const McpMethod *method, McpRequest *r
                         return r;
                 context->modern = true;
                 request->revision = MCP_REVISION_LATEST;
+                r = take_client(
+                        context->line->doc,
+                        json_node_member(context->line->doc, context->meta, MCP_META_CLIENT),
+                        &request->client, &request->client_size);
+                if (r < 0)
+                        return error_trace(r);
                 if (!method->modern)
                         return answer_error(request, RPC_METHOD_NOT_FOUND,
                                             "revision 2026-07-28 has no such method");

@@ -18,15 +18,21 @@
 #define MCP_SERVER_NAME "agentcrate"
 #define MCP_META_VERSION "io.modelcontextprotocol/protocolVersion"
 #define MCP_META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+#define MCP_META_CLIENT "io.modelcontextprotocol/clientInfo"
 #define MCP_META_LOG_LEVEL "io.modelcontextprotocol/logLevel"
 #define MCP_META_SERVER "io.modelcontextprotocol/serverInfo"
 #define MCP_META_SUBSCRIPTION "io.modelcontextprotocol/subscriptionId"
 #define MCP_CONNECTION_METHOD "notifications/agentcrate/connection"
 
+/* What is kept of the name of a client: it is shown, and believed by nobody. */
+#define MCP_CLIENT_MAX 512U
+
 /* What a connection has settled by initialize. */
 typedef struct McpPeer {
         bool initialized;
         McpRevision revision;
+        char *client;       /* "name/version", its beginning; NULL: it told none */
+        size_t client_size; /* of the whole */
 } McpPeer;
 
 #define MCP_PEER_NULL ((McpPeer){.revision = _MCP_REVISION_INVALID})
@@ -54,11 +60,14 @@ typedef struct McpRequest {
         size_t progress_token_size;
         const JsonNode *params;
         const JsonNode *arguments; /* MCP_CALL; NULL: none */
-        char *tool;                /* MCP_CALL */
+        char *tool;                /* MCP_CALL, and what was named if there is no such tool */
+        char *client;              /* of a modern request, as in McpPeer */
+        size_t client_size;
 } McpRequest;
 
 #define MCP_REQUEST_NULL ((McpRequest){.revision = _MCP_REVISION_INVALID})
 
+void mcp_peer_done(McpPeer *peer);
 void mcp_request_done(McpRequest *request);
 
 /*

@@ -166,18 +166,49 @@ class Client:
         return result["structuredContent"]
 
 
-class Broker:
-    """agentcrated on a socket of its own, ended at the end of the with block."""
+def audit_records(*paths):
+    """The records of audit logs; a line that is no JSON fails the test."""
+    found = []
+    for path in paths:
+        with open(path, "rb") as file:
+            for line in file.read().split(b"\n")[:-1]:
+                try:
+                    found.append(json.loads(line))
+                except ValueError:
+                    raise tap.Failed(f"{path}: no record: {line[:200]!r}") from None
+    return found
 
-    def __init__(self, *options, env=None, path=None):
+
+def check_pairs(records):
+    """Each call has exactly one decision and, behind it, exactly one end."""
+    state = {}
+    for record in records:
+        call, event = record["call"], record["event"]
+        if state.get(call) != {"decision": None, "end": "decision"}[event]:
+            raise tap.Failed(f"{event} of {call} comes behind {state.get(call)}: {record}")
+        state[call] = event
+    unended = [call for call, event in state.items() if event != "end"]
+    if unended:
+        raise tap.Failed(f"calls without an end in the audit log: {unended}")
+    return len(state)
+
+
+class Broker:
+    """agentcrated on a socket and with an audit log of its own, ended at the end of the with block.
+    state: the folder of the log; without one the log is looked at when the broker has stopped."""
+
+    def __init__(self, *options, env=None, path=None, state=None):
         self.path = path or os.path.join(tap.folder("broker"), "agentcrate.sock")
+        self.state = state or tap.folder("state")
+        self.check = state is None
+        env = {**(env or tap.clean_env()), "AGENTCRATE_STATE_DIR": self.state}
         self.log = open(self.path + ".log", "w+b")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(
             [tap.libexec("agentcrated"), "--listen", self.path, *options],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
-            env=env or tap.clean_env(),
+            env=env,
             cwd="/",
         )
         if not tap.wait_until(self._answers, 20):
@@ -226,6 +257,10 @@ class Broker:
         self.log.close()
         return self.process.returncode
 
+    @property
+    def log_path(self):
+        return os.path.join(self.state, "audit.jsonl")
+
     def kill(self):
         tap.kill_and_wait(self.process)
 
@@ -236,3 +271,5 @@ class Broker:
         status = self.stop()
         if kind is None and status != 0:
             raise tap.Failed(f"the broker ended with {status}: {self.errors()!r}")
+        if kind is None and self.check:
+            check_pairs(audit_records(self.log_path))

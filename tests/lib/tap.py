@@ -230,6 +230,7 @@ def clean_env(**extra):
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": home(),
         "XDG_CONFIG_HOME": os.path.join(home(), ".config"),
+        "AGENTCRATE_STATE_DIR": os.path.join(home(), "state"),
     }
     for name, value in os.environ.items():
         if name.startswith(("AGENTCRATE_", "ASAN_", "UBSAN_", "LSAN_", "LLVM_PROFILE")):

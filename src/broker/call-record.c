@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "broker/call-record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "basic/error.h"
+#include "basic/time-util.h"
+#include "broker/call.h"
+#include "broker/log.h"
+
+#define TENANT_OWNER "owner"
+
+static int make_id(char *ret_id) {
+        uint64_t random;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
+                return error_origin(negative_errno());
+        (void) snprintf(ret_id, CALL_RECORD_ID_SIZE, "c-%016" PRIx64, random);
+        return 0;
+}
+
+static AuditCall audit_call(const CallRecord *record) {
+        return (AuditCall){
+                .id = record->id,
+                .tenant = TENANT_OWNER,
+                .uid = record->uid,
+                .pid = record->pid,
+                .client = record->client,
+                .client_size = record->client_size,
+                .tool = record->tool,
+        };
+}
+
+static AuditData audit_data(const StrBuf *answer) {
+        return answer ? (AuditData){answer->data, answer->size} : (AuditData){};
+}
+
+/* --- begin --- */
+
+static int record_init(CallRecord *record, const Client *client, const McpRequest *request) {
+        const char *name = request->client ?: client->peer.client;
+        int r;
+
+        r = make_id(record->id);
+        if (r < 0)
+                return error_trace(r);
+        record->uid = client->uid;
+        record->pid = client->pid;
+        record->begun_usec = now_usec();
+        record->rule = "request";
+        record->client_size = request->client ? request->client_size : client->peer.client_size;
+        record->client = name ? strdup(name) : NULL;
+        record->tool = request->tool ? strdup(request->tool) : NULL;
+        if ((name && !record->client) || (request->tool && !record->tool))
+                return error_origin(-ENOMEM);
+        return 0;
+}
+
+static void record_done(CallRecord *record) {
+        free(record->client);
+        free(record->tool);
+        *record = (CallRecord){};
+}
+
+int call_record_begin(Call *call, const JsonDoc *doc, const McpRequest *request) {
+        int r;
+
+        r = record_init(&call->record, call->client, request);
+        if (r < 0)
+                return error_trace(r);
+        if (request->arguments)
+                call->record.arguments = (AuditData){json_node_slice(doc, request->arguments),
+                                                     request->arguments->size};
+        return 0;
+}
+
+/* --- the decision --- */
+
+static int record_decide(Manager *manager, CallRecord *record, AuditDecision *decision,
+                         char **ret_text) {
+        AuditCall call = audit_call(record);
+        int r;
+
+        decision->arguments = record->arguments;
+        r = audit_decision(manager->audit, &call, decision, ret_text);
+        if (r != 0)
+                return r;
+        record->decided = true;
+        record->decided_usec = now_usec();
+        return 0;
+}
+
+int call_record_allow(Call *call, char **ret_text) {
+        AuditDecision decision = {.allowed = true, .rule = TENANT_OWNER};
+        int r;
+
+        r = record_decide(call->manager, &call->record, &decision, ret_text);
+        if (r == AUDIT_E_FAILED) {
+                call->record.rule = "audit.on_failure";
+                return CALL_RECORD_E_REFUSED;
+        }
+        return error_trace(r);
+}
+
+/* A denial is recorded later where it cannot be now, and nothing is run by it. */
+static void record_deny(Manager *manager, CallRecord *record, const char *reason) {
+        AuditDecision decision = {.rule = record->rule, .reason = reason};
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = record_decide(manager, record, &decision, &text);
+        if (r < 0)
+                (void) log_errno(r, "a denial was not recorded");
+        record->decided = true;
+        record->decided_usec = now_usec();
+}
+
+/* --- the end --- */
+
+static void record_end(Manager *manager, CallRecord *record, AuditEnd *end) {
+        AuditCall call = audit_call(record);
+        uint64_t now = now_usec();
+
+        end->decide_usec = record->decided_usec - record->begun_usec;
+        end->total_usec = now - record->begun_usec;
+        audit_end(manager->audit, &call, end);
+        record->ended = true;
+}
+
+void call_record_refuse(Call *call, const char *text, const StrBuf *answer) {
+        AuditEnd end = {.outcome = call->record.decided ? "refused" : "denied",
+                        .reason = text,
+                        .exit_code = -1,
+                        .result = audit_data(answer)};
+
+        if (!call->record.decided)
+                record_deny(call->manager, &call->record, text);
+        record_end(call->manager, &call->record, &end);
+}
+
+void call_record_end(Call *call, const StrBuf *answer) {
+        AuditEnd end = {.outcome = "error",
+                        .reason = "the broker could not serve the call",
+                        .exit_code = -1,
+                        .result = audit_data(answer)};
+
+        if (call->execution && (call->record.finished || call->lost)) {
+                end.reason = NULL;
+                call->executor->describe(call, &end);
+        }
+        record_end(call->manager, &call->record, &end);
+}
+
+void call_record_done(Call *call) {
+        CallRecord *record = &call->record;
+
+        /* What was never begun has no tool. */
+        if (record->begun_usec > 0 && !record->decided) {
+                record->rule = "broker";
+                record_deny(call->manager, record, "the broker could not decide");
+        }
+        if (record->decided && !record->ended)
+                call_record_end(call, NULL);
+        record_done(record);
+}
+
+/* --- what becomes no call --- */
+
+void call_record_reject(Client *client, const RpcLine *line, const RpcMessage *message,
+                        const McpRequest *request, const char *text, const StrBuf *answer) {
+        const JsonNode *arguments = json_node_member(line->doc, message->params, "arguments");
+        AuditEnd end = {
+                .outcome = "denied", .reason = text, .exit_code = -1, .result = audit_data(answer)};
+        CallRecord record = {};
+
+        if (arguments)
+                record.arguments =
+                        (AuditData){json_node_slice(line->doc, arguments), arguments->size};
+        if (record_init(&record, client, request) < 0)
+                log_error("a call that was refused was not recorded: out of memory");
+        else {
+                record_deny(client->manager, &record, text);
+                record_end(client->manager, &record, &end);
+        }
+        record_done(&record);
+}
+
+void call_record_reject_answered(Client *client, const RpcLine *line, const RpcMessage *message,
+                                 const McpRequest *request) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_(freep) char *text = NULL;
+        const JsonNode *error;
+        JsonError fault;
+
+        if (message->kind != RPC_REQUEST || !string_equal(message->method, "tools/call"))
+                return;
+        if (json_scan(request->answer.data, request->answer.size, &doc, &fault) == 0) {
+                error = json_node_member(doc, json_doc_root(doc), "error");
+                error = json_node_member(doc, error, "message");
+                if (!error || json_node_string(doc, error, &text, NULL) != 0)
+                        text = NULL;
+        }
+        call_record_reject(client, line, message, request, text ?: "the request was wrong",
+                           &request->answer);
+}
