@@ -75,6 +75,8 @@ static int check_type(Check *check, const SchemaNode *node, const JsonNode *valu
         if (!(node->types & VALUE_INTEGER) || value->type != JSON_NODE_NUMBER)
                 return refuse(check, node, KEYWORD_TYPE, value);
 
+        if (effort_spend_bytes(&check->effort, value->size) != 0)
+                return give_up_spent(check, node, KEYWORD_TYPE, value);
         if (number_parse(slice(check, value), value->size, &number) != 0)
                 return give_up_number(check, node, KEYWORD_TYPE, value);
         return number_is_whole(&number) ? 0 : refuse(check, node, KEYWORD_TYPE, value);

@@ -8,223 +8,19 @@
 #include <string.h>
 
 #include "basic/error.h"
+#include "schema/compiler.h"
 #include "schema/equal.h"
-#include "schema/schema-node.h"
-
-typedef struct Compiler {
-        Schema *schema;
-        DiagList *diags;
-        size_t depth;
-        bool full; /* it was already said that there are too many schemas */
-} Compiler;
-
-#define fault(compiler, node, ...)                                                                 \
-        schema_fault((compiler)->schema, (compiler)->diags, (node), __VA_ARGS__)
-
-/* A fault that begins with the value as the file has it. */
-static int fault_value(const Compiler *compiler, const JsonNode *node, const char *text) {
-        _cleanup_(freep) char *value = NULL;
-
-        value = diag_excerpt(json_node_slice(compiler->schema->doc, node), node->size);
-        if (!value)
-                return error_origin(-ENOMEM);
-        return fault(compiler, node, "%s %s", value, text);
-}
 
 static int compile_node(Compiler *compiler, const JsonNode *at, const SchemaNode **ret_node);
-
-/* Whether it is a list with as many entries as may be; else that was said. */
-static int check_list(const Compiler *compiler, const JsonNode *node, size_t min, bool *ret_good) {
-        *ret_good = false;
-        if (node->type != JSON_NODE_ARRAY)
-                return fault_value(compiler, node, "is no array ([…])");
-        if (node->n_children < min)
-                return fault(compiler, node,
-                             "the list is empty, so that nothing would be allowed: "
-                             "give an entry, or the schema false");
-        if (node->n_children > SCHEMA_ENTRIES_MAX)
-                return fault(compiler, node, "%zu entries are more than %u", node->n_children,
-                             SCHEMA_ENTRIES_MAX);
-        *ret_good = true;
-        return 0;
-}
-
-/* --- values --- */
-
-static unsigned parse_type(const Compiler *compiler, const JsonNode *node) {
-        for (unsigned type = 1; type < _VALUE_MAX; type <<= 1)
-                if (json_node_string_equal(compiler->schema->doc, node, value_type_to_string(type)))
-                        return type;
-        return 0;
-}
-
-static int read_type(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        const JsonNode *entry = value;
-        bool good;
-        int r;
-
-        if (value->type == JSON_NODE_ARRAY) {
-                r = check_list(compiler, value, 1, &good);
-                if (r < 0 || !good)
-                        return error_trace(r);
-                entry = value->first;
-        }
-
-        for (; entry; entry = value->type == JSON_NODE_ARRAY ? entry->next : NULL) {
-                unsigned type = parse_type(compiler, entry);
-
-                r = 0;
-                if (type == 0)
-                        r = fault_value(compiler, entry,
-                                        "is no type; give \"null\", \"boolean\", \"integer\", "
-                                        "\"number\", \"string\", \"array\" or \"object\"");
-                else if (target->types & type)
-                        r = fault_value(compiler, entry, "stands twice; leave one out");
-                if (r < 0)
-                        return error_trace(r);
-                target->types |= type;
-        }
-        return 0;
-}
-
-static int read_enum(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        bool good;
-        int r;
-
-        r = check_list(compiler, value, 1, &good);
-        if (good)
-                target->enumeration = value;
-        return error_trace(r);
-}
-
-static int read_const(Compiler *compiler _unused_, const JsonNode *value, SchemaNode *target) {
-        target->constant = value;
-        return 0;
-}
-
-static int read_number(Compiler *compiler, const JsonNode *value, Number *ret_number,
-                       bool *ret_good) {
-        *ret_good = false;
-        if (value->type != JSON_NODE_NUMBER)
-                return fault_value(compiler, value, "is no number");
-        if (number_parse(json_node_slice(compiler->schema->doc, value), value->size, ret_number) !=
-            0)
-                return fault_value(compiler, value,
-                                   "has an exponent of more than 17 digits; give fewer");
-        *ret_good = true;
-        return 0;
-}
-
-static int read_minimum(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        bool good;
-
-        return read_number(compiler, value, &target->minimum, &good);
-}
-
-static int read_maximum(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        bool good;
-
-        return read_number(compiler, value, &target->maximum, &good);
-}
-
-static int read_exclusive_minimum(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        bool good;
-
-        return read_number(compiler, value, &target->exclusive_minimum, &good);
-}
-
-static int read_exclusive_maximum(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        bool good;
-
-        return read_number(compiler, value, &target->exclusive_maximum, &good);
-}
-
-static int read_multiple_of(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        Number number;
-        bool good;
-        int r;
-
-        r = read_number(compiler, value, &number, &good);
-        if (r < 0 || !good)
-                return error_trace(r);
-        if (number_to_divisor(&number, &target->multiple_of) != 0)
-                return fault_value(compiler, value,
-                                   "is no number above 0 with at most 18 significant digits");
-        return 0;
-}
-
-static int read_count(Compiler *compiler, const JsonNode *value, uint64_t *ret_count) {
-        Number number;
-
-        if (value->type != JSON_NODE_NUMBER ||
-            number_parse(json_node_slice(compiler->schema->doc, value), value->size, &number) !=
-                    0 ||
-            number_to_uint64(&number, ret_count) != 0)
-                return fault_value(compiler, value, "is no whole number from 0 to 2^64 - 1");
-        return 0;
-}
-
-static int read_min_length(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        return read_count(compiler, value, &target->min_length);
-}
-
-static int read_max_length(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        return read_count(compiler, value, &target->max_length);
-}
-
-static int read_min_items(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        return read_count(compiler, value, &target->min_items);
-}
-
-static int read_max_items(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        return read_count(compiler, value, &target->max_items);
-}
-
-static int read_unique_items(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        if (json_node_bool(value, &target->unique_items) != 0)
-                return fault_value(compiler, value, "is neither true nor false");
-        return 0;
-}
-
-static int read_pattern(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        _cleanup_(json_text_done) JsonText text = {};
-        char error[PATTERN_ERROR_SIZE];
-        size_t offset;
-        int r;
-
-        if (value->type != JSON_NODE_STRING)
-                return fault_value(compiler, value, "is no string");
-        r = json_text_get((JsonValue){compiler->schema->doc, value}, &text);
-        if (r < 0)
-                return error_trace(r);
-        if (text.size > PATTERN_SIZE_MAX)
-                return fault(compiler, value, "a pattern of %zu bytes is longer than %u", text.size,
-                             PATTERN_SIZE_MAX);
-
-        r = pattern_compile(text.data, text.size, &target->pattern, error, &offset);
-        if (r == PATTERN_E_INVALID)
-                return fault(compiler, value,
-                             "the pattern is no regular expression: %s, at byte %zu of it", error,
-                             offset);
-        return error_trace(r);
-}
-
-static int read_ref(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
-        if (value->type != JSON_NODE_STRING) {
-                /* Not resolved later, which would say it twice. */
-                target->given &= ~(1U << KEYWORD_REF);
-                return fault_value(compiler, value, "is no string");
-        }
-        return 0;
-}
 
 /* --- schemas within the schema --- */
 
 static int read_items(Compiler *compiler, const JsonNode *value, SchemaNode *target) {
         if (value->type == JSON_NODE_ARRAY)
-                return fault(compiler, value,
-                             "a list of schemas, one for each place, is not supported; give one "
-                             "schema for all items");
+                return compiler_fault(
+                        compiler, value,
+                        "a list of schemas, one for each place, is not supported; give one "
+                        "schema for all items");
         return compile_node(compiler, value, &target->items);
 }
 
@@ -240,7 +36,7 @@ static int read_schemas(Compiler *compiler, const JsonNode *value, SchemaList *l
         bool good;
         int r;
 
-        r = check_list(compiler, value, 1, &good);
+        r = compiler_check_list(compiler, value, 1, &good);
         if (r < 0 || !good)
                 return error_trace(r);
 
@@ -270,10 +66,10 @@ static int read_one_of(Compiler *compiler, const JsonNode *value, SchemaNode *ta
 static int check_members(Compiler *compiler, const JsonNode *value, bool *ret_good) {
         *ret_good = false;
         if (value->type != JSON_NODE_OBJECT)
-                return fault_value(compiler, value, "is no object ({…})");
+                return compiler_fault_value(compiler, value, "is no object ({…})");
         if (value->n_children > SCHEMA_ENTRIES_MAX)
-                return fault(compiler, value, "%zu entries are more than %u", value->n_children,
-                             SCHEMA_ENTRIES_MAX);
+                return compiler_fault(compiler, value, "%zu entries are more than %u",
+                                      value->n_children, SCHEMA_ENTRIES_MAX);
         *ret_good = true;
         return 0;
 }
@@ -326,7 +122,7 @@ static int read_required_name(Compiler *compiler, const JsonNode *entry, SchemaN
         int r;
 
         if (entry->type != JSON_NODE_STRING)
-                return fault_value(compiler, entry, "is no string");
+                return compiler_fault_value(compiler, entry, "is no string");
         r = json_text_get((JsonValue){compiler->schema->doc, entry}, &text);
         if (r < 0)
                 return error_trace(r);
@@ -340,7 +136,7 @@ static int read_required(Compiler *compiler, const JsonNode *value, SchemaNode *
         bool good;
         int r;
 
-        r = check_list(compiler, value, 0, &good);
+        r = compiler_check_list(compiler, value, 0, &good);
         if (r < 0 || !good)
                 return error_trace(r);
         r = grow_names(target, value->n_children);
@@ -365,11 +161,11 @@ static int merge_names(Compiler *compiler, SchemaNode *target) {
                         continue;
                 }
                 if (name->required && last->required && r == 0)
-                        r = fault_value(compiler,
-                                        name->required->offset > last->required->offset
-                                                ? name->required
-                                                : last->required,
-                                        "stands twice; leave one out");
+                        r = compiler_fault_value(compiler,
+                                                 name->required->offset > last->required->offset
+                                                         ? name->required
+                                                         : last->required,
+                                                 "stands twice; leave one out");
                 last->schema = last->schema ?: name->schema;
                 last->required = last->required ?: name->required;
                 free(name->owned);
@@ -382,33 +178,13 @@ static int merge_names(Compiler *compiler, SchemaNode *target) {
 
 /* --- keywords --- */
 
-static int (*const readers[_KEYWORD_MAX])(Compiler *compiler, const JsonNode *value,
-                                          SchemaNode *target) = {
-        [KEYWORD_TYPE] = read_type,
-        [KEYWORD_ENUM] = read_enum,
-        [KEYWORD_CONST] = read_const,
-        [KEYWORD_MINIMUM] = read_minimum,
-        [KEYWORD_MAXIMUM] = read_maximum,
-        [KEYWORD_EXCLUSIVE_MINIMUM] = read_exclusive_minimum,
-        [KEYWORD_EXCLUSIVE_MAXIMUM] = read_exclusive_maximum,
-        [KEYWORD_MULTIPLE_OF] = read_multiple_of,
-        [KEYWORD_MIN_LENGTH] = read_min_length,
-        [KEYWORD_MAX_LENGTH] = read_max_length,
-        [KEYWORD_PATTERN] = read_pattern,
-        [KEYWORD_ITEMS] = read_items,
-        [KEYWORD_MIN_ITEMS] = read_min_items,
-        [KEYWORD_MAX_ITEMS] = read_max_items,
-        [KEYWORD_UNIQUE_ITEMS] = read_unique_items,
-        [KEYWORD_PROPERTIES] = read_properties,
-        [KEYWORD_REQUIRED] = read_required,
-        [KEYWORD_ADDITIONAL_PROPERTIES] = read_additional,
-        [KEYWORD_ALL_OF] = read_all_of,
-        [KEYWORD_ANY_OF] = read_any_of,
-        [KEYWORD_ONE_OF] = read_one_of,
-        [KEYWORD_NOT] = read_not,
-        [KEYWORD_REF] = read_ref,
-        [KEYWORD_DEFS] = read_defs,
-        [KEYWORD_DEFINITIONS] = read_defs,
+/* Of the keywords whose value holds schemas, or names of members. */
+static const CompilerRead schema_readers[_KEYWORD_MAX] = {
+        [KEYWORD_ITEMS] = read_items,       [KEYWORD_PROPERTIES] = read_properties,
+        [KEYWORD_REQUIRED] = read_required, [KEYWORD_ADDITIONAL_PROPERTIES] = read_additional,
+        [KEYWORD_ALL_OF] = read_all_of,     [KEYWORD_ANY_OF] = read_any_of,
+        [KEYWORD_ONE_OF] = read_one_of,     [KEYWORD_NOT] = read_not,
+        [KEYWORD_DEFS] = read_defs,         [KEYWORD_DEFINITIONS] = read_defs,
 };
 
 /* They tell people something and constrain nothing. */
@@ -423,9 +199,10 @@ static int fault_keyword(const Compiler *compiler, const JsonNode *member, const
         if (!quoted)
                 return error_origin(-ENOMEM);
         if (string_equal(name, "$id"))
-                return fault(compiler, member,
-                             "$id is refused, since references stay within the schema: leave it "
-                             "out, and refer by \"#/$defs/NAME\"");
+                return compiler_fault(
+                        compiler, member,
+                        "$id is refused, since references stay within the schema: leave it "
+                        "out, and refer by \"#/$defs/NAME\"");
         for (Keyword keyword = 0; keyword < _KEYWORD_MAX; keyword++)
                 if (strbuf_appendf(&known, "%s%s",
                                    keyword == 0                  ? ""
@@ -433,12 +210,13 @@ static int fault_keyword(const Compiler *compiler, const JsonNode *member, const
                                                                  : ", ",
                                    keyword_to_string(keyword)) < 0)
                         return error_origin(-ENOMEM);
-        return fault(compiler, member, "unsupported keyword %s; supported are %s", quoted,
-                     known.data);
+        return compiler_fault(compiler, member, "unsupported keyword %s; supported are %s", quoted,
+                              known.data);
 }
 
 static int read_member(Compiler *compiler, const JsonNode *member, SchemaNode *target) {
         _cleanup_(freep) char *name = NULL;
+        CompilerRead read;
         int r;
 
         r = json_node_key(compiler->schema->doc, member, &name);
@@ -448,7 +226,8 @@ static int read_member(Compiler *compiler, const JsonNode *member, SchemaNode *t
         for (Keyword keyword = 0; keyword < _KEYWORD_MAX; keyword++)
                 if (string_equal(name, keyword_to_string(keyword))) {
                         target->given |= 1U << keyword;
-                        return readers[keyword](compiler, member, target);
+                        read = schema_readers[keyword] ?: compiler_value_readers[keyword];
+                        return read(compiler, member, target);
                 }
         for (size_t i = 0; i < ELEMENTSOF(annotations); i++)
                 if (string_equal(name, annotations[i]))
@@ -462,7 +241,7 @@ static int check_ref_alone(const Compiler *compiler, const SchemaNode *target) {
 
         if (!schema_node_has(target, KEYWORD_REF) || !(target->given & ~fitting))
                 return 0;
-        return fault(
+        return compiler_fault(
                 compiler,
                 json_node_member(compiler->schema->doc, target->at, keyword_to_string(KEYWORD_REF)),
                 "$ref stands beside %s, which some readers would ignore: put both below allOf",
@@ -516,19 +295,20 @@ static int compile_node(Compiler *compiler, const JsonNode *at, const SchemaNode
         int r;
 
         if (compiler->depth == SCHEMA_NESTING_MAX)
-                return fault(compiler, at, "schemas stand deeper than %u within one another",
-                             SCHEMA_NESTING_MAX);
+                return compiler_fault(compiler, at,
+                                      "schemas stand deeper than %u within one another",
+                                      SCHEMA_NESTING_MAX);
         if (compiler->schema->n_nodes == SCHEMA_NODES_MAX) {
                 r = compiler->full ? 0
-                                   : fault(compiler, at, "there are more than %u schemas",
-                                           SCHEMA_NODES_MAX);
+                                   : compiler_fault(compiler, at, "there are more than %u schemas",
+                                                    SCHEMA_NODES_MAX);
                 compiler->full = true;
                 return error_trace(r);
         }
         if (at->type != JSON_NODE_OBJECT && at->type != JSON_NODE_TRUE &&
             at->type != JSON_NODE_FALSE)
-                return fault_value(compiler, at,
-                                   "is no schema; give an object ({…}), true or false");
+                return compiler_fault_value(compiler, at,
+                                            "is no schema; give an object ({…}), true or false");
 
         r = add_node(compiler, at, &node);
         if (r < 0)
@@ -585,8 +365,9 @@ int schema_compile(const JsonDoc *doc, const JsonNode *node, const char *file, D
 
         compiler = (Compiler){.schema = schema, .diags = diags};
         if (node->size > SCHEMA_SIZE_MAX)
-                r = fault(&compiler, json_doc_root(schema->doc),
-                          "a schema of %zu bytes is larger than %u", node->size, SCHEMA_SIZE_MAX);
+                r = compiler_fault(&compiler, json_doc_root(schema->doc),
+                                   "a schema of %zu bytes is larger than %u", node->size,
+                                   SCHEMA_SIZE_MAX);
         else
                 r = compile_node(&compiler, json_doc_root(schema->doc), &whole);
         if (r == 0)

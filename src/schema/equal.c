@@ -187,6 +187,8 @@ static int hash_children(Effort *effort, JsonValue value, uint64_t *hash) {
                         size_t size;
                         const char *key = json_node_key_bytes(value.doc, child, &size);
 
+                        if (effort_spend_bytes(effort, size) != 0)
+                                return EQUAL_E_SPENT;
                         /* A sum, since members have no order. */
                         *hash += hash_bytes(inner * HASH_FACTOR, key, size);
                 }

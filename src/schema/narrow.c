@@ -35,25 +35,6 @@ static int copy_until(Narrow *narrow, size_t offset, size_t skip) {
         return error_trace(r);
 }
 
-/* A value on one line. */
-static int append_compact(StrBuf *out, const JsonDoc *doc, const JsonNode *node) {
-        const char *s = json_node_slice(doc, node);
-        bool quoted = false;
-        int r = 0;
-
-        for (size_t i = 0; i < node->size && r == 0; i++) {
-                if (quoted && s[i] == '\\') {
-                        r = strbuf_append(out, s + i++, 2);
-                        continue;
-                }
-                if (s[i] == '"')
-                        quoted = !quoted;
-                if (quoted || !strchr(" \t\r\n", s[i]))
-                        r = strbuf_append_byte(out, s[i]);
-        }
-        return error_trace(r);
-}
-
 /* Whether the constraint's bound leaves less than the listed one. */
 static bool is_narrower(const Narrow *narrow, Keyword keyword, const JsonNode *listed,
                         const JsonNode *wanted) {
@@ -100,7 +81,7 @@ static int intersect(const Narrow *narrow, const JsonNode *listed, const JsonNod
                         continue;
                 r = strbuf_append_byte(text, text->size == 0 ? '[' : ',');
                 if (r == 0)
-                        r = append_compact(text, narrow->doc, entry);
+                        r = schema_append_compact(text, narrow->doc, entry);
                 if (r < 0)
                         return error_trace(r);
         }
@@ -118,7 +99,7 @@ static int merge_value(Narrow *narrow, Keyword keyword, const JsonNode *listed,
                 r = intersect(narrow, listed, wanted, &text);
         else if (keyword != KEYWORD_ENUM && keyword != KEYWORD_CONST &&
                  keyword != KEYWORD_PATTERN && is_narrower(narrow, keyword, listed, wanted))
-                r = append_compact(&text, narrow->constraint->doc, wanted);
+                r = schema_append_compact(&text, narrow->constraint->doc, wanted);
         if (r < 0 || text.size == 0)
                 return error_trace(r);
 
@@ -168,8 +149,8 @@ static int merge_property(Narrow *narrow, const JsonNode *property, const Schema
                         r = strbuf_appendf(&narrow->out, "%s\"%s\":", empty ? "" : ",",
                                            keyword_to_string(merged[i]));
                 if (r == 0)
-                        r = append_compact(&narrow->out, narrow->constraint->doc,
-                                           constraint_member(narrow, wanted, merged[i]));
+                        r = schema_append_compact(&narrow->out, narrow->constraint->doc,
+                                                  constraint_member(narrow, wanted, merged[i]));
                 empty = false;
         }
         return error_trace(r);

@@ -35,15 +35,17 @@ static int types_text(const SchemaNode *node, StrBuf *text) {
         return error_trace(r);
 }
 
-/* "FORMAT" with the value of the keyword as the file has it, cut. */
+/* The value of a keyword as the file has it, cut, between two words; the second is one that is
+ * counted, or empty. */
 static int value_text(const Schema *schema, const JsonNode *value, const char *before,
                       const char *after, StrBuf *text) {
         _cleanup_(freep) char *excerpt = NULL;
 
-        excerpt = diag_excerpt(json_node_slice(schema->doc, value), value->size);
+        excerpt = schema_excerpt(schema, value);
         if (!excerpt)
                 return error_origin(-ENOMEM);
-        return error_trace(strbuf_appendf(text, "%s%s%s", before, excerpt, after));
+        return error_trace(strbuf_appendf(text, "%s%s%s%s", before, excerpt, after,
+                                          *after && !string_equal(excerpt, "1") ? "s" : ""));
 }
 
 /* What stands before and behind the value of a keyword. */
@@ -59,11 +61,11 @@ static const Phrase phrases[] = {
         [KEYWORD_EXCLUSIVE_MINIMUM] = {"be more than ", ""},
         [KEYWORD_EXCLUSIVE_MAXIMUM] = {"be less than ", ""},
         [KEYWORD_MULTIPLE_OF] = {"be a multiple of ", ""},
-        [KEYWORD_MIN_LENGTH] = {"have at least ", " characters"},
-        [KEYWORD_MAX_LENGTH] = {"have at most ", " characters"},
+        [KEYWORD_MIN_LENGTH] = {"have at least ", " character"},
+        [KEYWORD_MAX_LENGTH] = {"have at most ", " character"},
         [KEYWORD_PATTERN] = {"match the pattern ", ""},
-        [KEYWORD_MIN_ITEMS] = {"have at least ", " items"},
-        [KEYWORD_MAX_ITEMS] = {"have at most ", " items"},
+        [KEYWORD_MIN_ITEMS] = {"have at least ", " item"},
+        [KEYWORD_MAX_ITEMS] = {"have at most ", " item"},
 };
 
 static int allowed_text(const Schema *schema, const Refusal *refusal, const JsonNode *at,

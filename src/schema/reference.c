@@ -15,7 +15,7 @@
 static int fault_ref(const Schema *schema, DiagList *diags, const JsonNode *at, const char *text) {
         _cleanup_(freep) char *value = NULL;
 
-        value = diag_excerpt(json_node_slice(schema->doc, at), at->size);
+        value = schema_excerpt(schema, at);
         if (!value)
                 return error_origin(-ENOMEM);
         return schema_fault(schema, diags, at, "%s %s", value, text);

@@ -129,5 +129,10 @@ char *schema_path(const Schema *schema, const JsonNode *node);
 _printf_(4, 5) int schema_fault(const Schema *schema, DiagList *diags, const JsonNode *node,
                                 const char *format, ...);
 
+/* A value without the spaces and line breaks between its parts. 0 or -ENOMEM. */
+int schema_append_compact(StrBuf *out, const JsonDoc *doc, const JsonNode *node);
+/* The same of the schema's own text, as diag_excerpt() has it. */
+char *schema_excerpt(const Schema *schema, const JsonNode *node);
+
 /* Resolves all references, and finds those that lead to themselves. 0 or -ENOMEM. */
 int schema_resolve(Schema *schema, DiagList *diags);

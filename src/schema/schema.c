@@ -137,3 +137,31 @@ int schema_fault(const Schema *schema, DiagList *diags, const JsonNode *node, co
         schema_place(schema, node, &line, &column);
         return error_trace(diag_add(diags, schema->file, line, column, path, "%s", text));
 }
+
+/* --- values --- */
+
+int schema_append_compact(StrBuf *out, const JsonDoc *doc, const JsonNode *node) {
+        const char *s = json_node_slice(doc, node);
+        bool quoted = false;
+        int r = 0;
+
+        for (size_t i = 0; i < node->size && r == 0; i++) {
+                if (quoted && s[i] == '\\') {
+                        r = strbuf_append(out, s + i++, 2);
+                        continue;
+                }
+                if (s[i] == '"')
+                        quoted = !quoted;
+                if (quoted || !strchr(" \t\r\n", s[i]))
+                        r = strbuf_append_byte(out, s[i]);
+        }
+        return error_trace(r);
+}
+
+char *schema_excerpt(const Schema *schema, const JsonNode *node) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+
+        if (schema_append_compact(&text, schema->doc, node) < 0)
+                return NULL;
+        return diag_excerpt(text.data, text.size);
+}
