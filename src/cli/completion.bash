@@ -11,7 +11,7 @@ _agentcrate() {
         prev=${COMP_WORDS[COMP_CWORD - 1]}
         for ((i = 1; i < COMP_CWORD; i++)); do
                 case ${COMP_WORDS[i]} in
-                stdio | tools | call | audit)
+                stdio | tools | call | audit | doctor)
                         command=${COMP_WORDS[i]}
                         break
                         ;;
@@ -19,7 +19,7 @@ _agentcrate() {
         done
 
         if [ -z "$command" ]; then
-                COMPREPLY=($(compgen -W 'stdio tools call audit --help --version' -- "$cur"))
+                COMPREPLY=($(compgen -W 'stdio tools call audit doctor --help --version' -- "$cur"))
                 return
         fi
         case $prev in
@@ -56,6 +56,9 @@ _agentcrate() {
                 ;;
         tools)
                 COMPREPLY=($(compgen -W '--json --socket --help' -- "$cur"))
+                ;;
+        doctor)
+                COMPREPLY=($(compgen -W '--json --help' -- "$cur"))
                 ;;
         call)
                 COMPREPLY=($(compgen -W '--workspace --json --progress --socket --help' -- "$cur"))

@@ -14,11 +14,12 @@ static const Command *const commands[] = {
         &command_tools,
         &command_call,
         &command_audit,
+        &command_doctor,
 };
 
 static int print_help(void) {
         fputs("Usage: agentcrate COMMAND [OPTIONS] [ARGUMENTS]\n"
-              "Talk to the broker, agentcrated.\n\n",
+              "Talk to the broker, agentcrated, or examine the host.\n\n",
               stdout);
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
                 printf("  %s%s%s\n        %s\n", commands[i]->name,
@@ -28,7 +29,9 @@ static int print_help(void) {
               "Exit status: 0 done; 1 the tool answered with an error; 2 wrong usage; 125 no "
               "broker.\n"
               "audit: 0 nothing was changed; 1 something was; 2 wrong usage; 125 it cannot be "
-              "read.\n",
+              "read.\n"
+              "doctor: 0 crates run; 1 they run, but not with all limits; 2 they cannot run; 125 "
+              "wrong usage.\n",
               stdout);
         return EXIT_SUCCESS;
 }

@@ -59,6 +59,11 @@ static bool range_is_mapped(const char *map, uint64_t base, uint64_t count) {
         return mapped;
 }
 
+bool subuid_range_is_mapped(uint64_t base, uint64_t count) {
+        return count > 0 && range_is_mapped("/proc/self/uid_map", base, count) &&
+               range_is_mapped("/proc/self/gid_map", base, count);
+}
+
 static int open_lock_file(CrateError *ret_error) {
         struct stat st;
         int fd, error;
@@ -88,8 +93,7 @@ fail:
 int subuid_pool_new(uint64_t base, uint64_t count, SubuidPool **ret_pool, CrateError *ret_error) {
         _cleanup_(subuid_pool_freep) SubuidPool *pool = NULL;
 
-        if (count == 0 || !range_is_mapped("/proc/self/uid_map", base, count) ||
-            !range_is_mapped("/proc/self/gid_map", base, count)) {
+        if (!subuid_range_is_mapped(base, count)) {
                 (void) crate_error_set(ret_error, "sub-uid", EINVAL, NULL, SUBUID_REMEDY,
                                        "the sub-uid range %" PRIu64 "+%" PRIu64
                                        " is not mapped in this user namespace",

@@ -8,6 +8,7 @@
  * anything that could still run under such a uid.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "crate/result.h"
@@ -22,6 +23,8 @@ enum {
         SUBUID_E_FAILED, /* ret_error tells */
 };
 
+/* Whether the whole range is mapped in this user namespace. */
+bool subuid_range_is_mapped(uint64_t base, uint64_t count);
 /* Opens the lock file, making folder and file where missing, and checks that the whole range is
  * mapped in this user namespace. */
 int subuid_pool_new(uint64_t base, uint64_t count, SubuidPool **ret_pool, CrateError *ret_error);

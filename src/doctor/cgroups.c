@@ -52,11 +52,14 @@ static int gather_hierarchies(CgroupFacts *facts) {
         if (!text)
                 return error_origin(-ENOMEM);
         while (mount_line_next(&rest, &line)) {
-                if (string_equal(line.type, "cgroup2") && !facts->point) {
-                        facts->point = strdup(line.point);
-                        facts->read_only = has_word(line.options, "ro");
+                if (string_equal(line.type, "cgroup2")) {
+                        if (!facts->point)
+                                facts->point = strdup(line.point);
                         if (!facts->point)
                                 return error_origin(-ENOMEM);
+                        /* What is mounted later at the same place covers the rest. */
+                        if (string_equal(line.point, facts->point))
+                                facts->read_only = has_word(line.options, "ro");
                 }
                 if (!string_equal(line.type, "cgroup"))
                         continue;
@@ -182,12 +185,14 @@ int judge_cgroup2(DoctorCheck *check, const DoctorFacts *facts) {
         return 0;
 }
 
-/* Where systemd runs, only it hands cgroups out; the trial has asked it. */
+/* Where systemd runs, only it hands cgroups out. The trial has asked for one. */
 static int judge_given(DoctorCheck *check, const DoctorFacts *facts, DoctorController which) {
         const TrialFacts *trial = &facts->trial;
 
         if (trial->cgroup_has[which])
-                return check_found(check, "in a cgroup from the service manager");
+                return check_found(check, facts->cgroup.systemd
+                                                  ? "in a cgroup of the service manager's"
+                                                  : "below the own cgroup");
         if (!trial->has_cgroup)
                 return check_answer(check, DOCTOR_NO, "see the checks of systemd's managers", "%s",
                                     trial->cgroup_reason ?: "no cgroup was given");
@@ -243,7 +248,8 @@ static int judge_controller(DoctorCheck *check, const DoctorFacts *facts, Doctor
                                             ? ", though the kernel does: it is held or disabled "
                                               "elsewhere"
                                             : "");
-        return cgroup->systemd ? judge_given(check, facts, which) : judge_own(check, facts, which);
+        return cgroup->systemd || facts->trial.has_cgroup ? judge_given(check, facts, which)
+                                                          : judge_own(check, facts, which);
 }
 
 int judge_cgroup_memory(DoctorCheck *check, const DoctorFacts *facts) {

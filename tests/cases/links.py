@@ -42,14 +42,14 @@ MAY_INCLUDE = {
     "launcher": "basic ipc plan",
     "broker": "basic ipc plan schema policy mcp cgroup crate",
     "run": "basic ipc plan policy cgroup crate launcher",
-    "doctor": "basic ipc plan policy cgroup crate",
+    "doctor": "basic ipc plan policy cgroup crate run",
     "cli": "basic mcp doctor",
 }
 # The folders that may include a library's headers: what is linked follows from that. cgroup and
 # crate have no libsystemd, since agentcrate-run shall start quickly.
 MAY_USE = {
-    "systemd": "broker cli",
-    "jansson": "basic crate mcp broker cli",
+    "systemd": "broker doctor",
+    "jansson": "basic crate mcp broker doctor cli",
     "nettle": "plan crate mcp",
     "netlink": "launcher",
     "sys/capability": "launcher",
