@@ -20,6 +20,7 @@
 typedef struct AuditHead {
         uint64_t seq; /* 0: there is none, and hash is "" */
         char hash[AUDIT_HASH_SIZE];
+        uint64_t n_open; /* only of the file of the head: decisions so far without an end */
 } AuditHead;
 
 typedef struct AuditStamp {
@@ -67,5 +68,5 @@ int audit_record_time(const AuditRecord *record, uint64_t *ret_usec);
  * it is none. */
 int audit_parse_time(const char *text, uint64_t *ret_usec);
 
-/* "{"seq":…,"hash":…}" of the file of the head. 0, AUDIT_RECORD_E_INVALID or -ENOMEM. */
+/* "{"seq":…,"hash":…,"open":…}" of the file of the head. 0, AUDIT_RECORD_E_INVALID or -ENOMEM. */
 int audit_head_parse(const char *text, size_t size, AuditHead *ret_head);

@@ -140,7 +140,7 @@ int audit_record_time(const AuditRecord *record, uint64_t *ret_usec) {
 
 int audit_head_parse(const char *text, size_t size, AuditHead *ret_head) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        const JsonNode *root;
+        const JsonNode *root, *open;
         AuditHead head = {};
         JsonError error;
         int r;
@@ -154,6 +154,9 @@ int audit_head_parse(const char *text, size_t size, AuditHead *ret_head) {
         root = json_doc_root(doc);
         if (!take_seq(doc, json_node_member(doc, root, "seq"), &head.seq) ||
             !take_hash(doc, json_node_member(doc, root, "hash"), head.hash))
+                return AUDIT_RECORD_E_INVALID;
+        open = json_node_member(doc, root, "open");
+        if (open && json_node_uint64(doc, open, &head.n_open) != 0)
                 return AUDIT_RECORD_E_INVALID;
         *ret_head = head;
         return 0;

@@ -165,8 +165,8 @@ static int write_head(AuditStore *store) {
 
         if (store->head.seq == 0)
                 return 0;
-        n = snprintf(text, sizeof(text), "{\"seq\":%" PRIu64 ",\"hash\":\"%s\"}", store->head.seq,
-                     store->head.hash);
+        n = snprintf(text, sizeof(text), "{\"seq\":%" PRIu64 ",\"hash\":\"%s\",\"open\":%u}",
+                     store->head.seq, store->head.hash, (unsigned) store->head.n_open);
         memset(padded, ' ', sizeof(padded));
         memcpy(padded, text, (size_t) n);
         padded[HEAD_SIZE - 1] = '\n';
@@ -198,6 +198,7 @@ static int choose_head(AuditStore *store, const Files *files, char **ret_text) {
                                 "file away",
                                 store->place.folder, store->place.log);
         store->head = head->seq > last->seq || files->tail.foreign ? *head : *last;
+        store->unclean = head->n_open > 0 || last->seq > head->seq;
 
         if (files->tail.foreign)
                 store_warn(store, "the last line of the audit log is no record: it was changed");
@@ -325,8 +326,9 @@ static void store_flush(AuditStore *store) {
         (void) sync_file_range(store->head_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
-int audit_store_append(AuditStore *store, const StrBuf *line, const AuditHead *head,
+int audit_store_append(AuditStore *store, const StrBuf *line, const AuditHead *head, int open,
                        char **ret_text) {
+        uint64_t n_open = store->head.n_open;
         ssize_t n;
         int r;
 
@@ -345,6 +347,7 @@ int audit_store_append(AuditStore *store, const StrBuf *line, const AuditHead *h
         }
 
         store->head = *head;
+        store->head.n_open = open > 0 ? n_open + 1 : n_open - (open < 0 && n_open > 0);
         update_head(store);
         store_flush(store);
         return 0;

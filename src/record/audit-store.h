@@ -16,7 +16,8 @@
 typedef struct AuditStore {
         AuditPlace place;
         int folder_fd, log_fd, head_fd;
-        AuditHead head;
+        AuditHead head;   /* with n_open as the next line leaves it */
+        bool unclean;     /* of open: a broker was killed, and calls may lack their ends */
         off_t torn_at;    /* a part of a line behind this size could not be taken back; -1: none */
         bool head_failed; /* it was said that the head cannot be written */
         uint64_t flushed_usec;
@@ -42,8 +43,8 @@ void audit_store_done(AuditStore *store);
 /* Takes the files that are at the place now. On failure those that were in use stay. */
 int audit_store_reopen(AuditStore *store, char **ret_text);
 
-/* Writes a line made behind store->head, which becomes head. */
-int audit_store_append(AuditStore *store, const StrBuf *line, const AuditHead *head,
+/* Writes a line made behind store->head, which becomes head; open is what it does to n_open. */
+int audit_store_append(AuditStore *store, const StrBuf *line, const AuditHead *head, int open,
                        char **ret_text);
 /* Whether one of the files was removed, or there is none: only reopen helps. */
 bool audit_store_is_gone(const AuditStore *store);

@@ -14,6 +14,7 @@
 
 #include "basic/diag.h"
 #include "basic/error.h"
+#include "record/audit-orphans.h"
 #include "record/audit-store.h"
 #include "record/journal.h"
 
@@ -24,6 +25,7 @@ typedef struct Waiting {
         STAILQ_ENTRY(Waiting) entry;
         StrBuf body;
         StrV fields; /* for the journal */
+        int open;    /* 1: of a call that is open now; -1: that has ended */
 } Waiting;
 
 STAILQ_HEAD(WaitingList, Waiting);
@@ -94,7 +96,7 @@ static int audit_write(Audit *audit, const Waiting *waiting, char **ret_text) {
         r = audit_line(&audit->line, &audit->store.head, &waiting->body, &head);
         if (r < 0)
                 return error_trace(r);
-        r = audit_store_append(&audit->store, &audit->line, &head, ret_text);
+        r = audit_store_append(&audit->store, &audit->line, &head, waiting->open, ret_text);
         if (r == AUDIT_STORE_E_FAILED)
                 return AUDIT_E_FAILED;
         if (r == 0 && audit->to_journal)
@@ -186,6 +188,7 @@ int audit_decision(Audit *audit, const AuditCall *call, const AuditDecision *dec
         if (r < 0)
                 return error_trace(r);
 
+        waiting->open = 1;
         queued = audit_queue(audit, TAKE_PTR(waiting));
         r = audit_flush(audit, &cause);
         if (r == 0 && queued)
@@ -212,6 +215,7 @@ void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end) {
                 audit_warn(audit, "the end of a call was not recorded: %s", strerrordesc_np(-r));
                 return;
         }
+        waiting->open = -1;
         (void) audit_queue(audit, TAKE_PTR(waiting));
         (void) audit_flush(audit, &cause);
 }
@@ -258,6 +262,33 @@ static void audit_announce(const Audit *audit, const char *path) {
                 journal_send(&fields, &audit->store.head);
 }
 
+/* A broker was killed: nobody else will record how its calls ended. */
+static int audit_end_orphans(Audit *audit, const char *path) {
+        _cleanup_(audit_orphans_done) AuditOrphans orphans;
+        AuditOrphan *orphan;
+        int r;
+
+        audit_orphans_init(&orphans);
+        r = audit_orphans_find(&orphans, path);
+        if (r < 0)
+                return error_trace(r);
+        audit->store.head.n_open = orphans.n;
+        TAILQ_FOREACH(orphan, &orphans.list, entry) {
+                const AuditCall call = audit_orphan_call(orphan);
+                const AuditEnd end = {
+                        .outcome = "lost",
+                        .reason = "the broker was killed before the call ended",
+                        .exit_code = -1,
+                };
+
+                audit_end(audit, &call, &end);
+        }
+        if (orphans.n > 0)
+                audit_warn(audit, "calls that were cut off when the broker was killed: %zu",
+                           orphans.n);
+        return 0;
+}
+
 int audit_open(const AuditConfig *config, Audit **ret_audit, char **ret_text) {
         _cleanup_(audit_freep) Audit *audit = NULL;
         _cleanup_(freep) char *text = NULL;
@@ -284,6 +315,11 @@ int audit_open(const AuditConfig *config, Audit **ret_audit, char **ret_text) {
                 return error_trace(r);
 
         audit_announce(audit, config->path);
+        if (r == 0 && audit->store.unclean) {
+                r = audit_end_orphans(audit, config->path);
+                if (r < 0)
+                        return error_trace(r);
+        }
         *ret_audit = TAKE_PTR(audit);
         return 0;
 }

@@ -505,6 +505,35 @@ START_TEST(test_recovery) {
 }
 END_TEST
 
+/* The decision is there, and the broker is not. */
+START_TEST(test_orphans) {
+        _cleanup_(freep) char *head = NULL, *text = NULL, *error = NULL;
+        AuditCall other = plain_call;
+        Audit *audit = open_log(false);
+        size_t size, n = 0;
+
+        other.id = "c-fedcba9876543210";
+        write_calls(audit, 2);
+        ck_assert_int_eq(audit_decision(audit, &other, &plain_decision, &error), 0);
+        write_calls(audit, 1);
+        ck_assert_uint_eq(read_head().n_open, 1);
+        audit_free(audit);
+
+        make_log(1);
+        ck_assert_ptr_nonnull(strstr(warned, "were cut off"));
+        ck_assert_uint_eq(read_head().n_open, 0);
+        ck_assert_uint_eq(read_head().seq, 10);
+        text = read_whole(log_path, &size);
+        for (char *p = text; (p = strstr(p, other.id)); p++)
+                n++;
+        ck_assert_uint_eq(n, 2);
+        ck_assert_ptr_nonnull(strstr(text, "\"outcome\":\"lost\""));
+        expect_whole();
+        head = read_whole(head_path, &size);
+        ck_assert_uint_eq(size, 128);
+}
+END_TEST
+
 /* Killed between the line and its head. */
 START_TEST(test_head_behind) {
         _cleanup_(freep) char *head = NULL;
@@ -823,6 +852,7 @@ int main(void) {
         tcase_add_test(tcase, test_places);
         tcase_add_test(tcase, test_spliced);
         tcase_add_test(tcase, test_recovery);
+        tcase_add_test(tcase, test_orphans);
         tcase_add_test(tcase, test_head_behind);
         tcase_add_test(tcase, test_head_ahead);
         tcase_add_test(tcase, test_rotated_while_away);
