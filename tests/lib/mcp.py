@@ -272,4 +272,6 @@ class Broker:
         if kind is None and status != 0:
             raise tap.Failed(f"the broker ended with {status}: {self.errors()!r}")
         if kind is None and self.check:
-            check_pairs(audit_records(self.log_path))
+            names = [name for name in os.listdir(self.state) if name.startswith("audit.jsonl")]
+            records = audit_records(*(os.path.join(self.state, name) for name in names))
+            check_pairs(sorted(records, key=lambda record: record["seq"]))
