@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -39,6 +40,19 @@ static const char *user_namespace_remedy(void) {
         return "user namespaces are refused here: inside of a container allow them from outside "
                "(with Docker: "
                "--security-opt seccomp=unconfined --security-opt apparmor=unconfined)";
+}
+
+/* Filters of containers answer as if the kernel were older than it is. */
+static const char *missing_call_remedy(void) {
+        unsigned major = 0, minor = 0;
+        struct utsname name;
+
+        if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2 || major < 6 ||
+            (major == 6 && minor < 1))
+                return "this kernel is too old: AgentCrate needs Linux 6.1 or newer";
+        return "this kernel is new enough (Linux 6.1 or newer), but a filter around this program "
+               "hides the system call: allow it from outside (with Docker: --security-opt "
+               "seccomp=unconfined)";
 }
 
 static bool step_is_of_namespaces(const char *step) {
@@ -78,6 +92,9 @@ static const char *failure_remedy(const ProtoFailure *failure) {
                 if (e == EACCES)
                         return "give the user of this program the right to reach the path";
         }
+        if (string_equal(failure->step, "bind-roots"))
+                return "the administrator does not let crates be shown that path: add it, or a "
+                       "folder above it, to the bind roots of the launcher service";
         if (string_equal(failure->step, "rlimit") && e == EPERM)
                 return "the limit is above this process's own hard limit: ask for less or raise it "
                        "(ulimit -H)";
@@ -85,7 +102,7 @@ static const char *failure_remedy(const ProtoFailure *failure) {
                 return "this kernel has no Landlock: use the profile default, or boot with "
                        "lsm=landlock,…";
         if (e == ENOSYS)
-                return "this kernel is too old: AgentCrate needs Linux 6.1 or newer";
+                return missing_call_remedy();
         if (e == EMFILE || e == ENFILE)
                 return "too many open files: raise the limit (ulimit -n) or run fewer jobs at once";
         return NULL;
