@@ -11,6 +11,7 @@
 #include "basic/error.h"
 
 #define CRATE_GRACE_USEC (2 * USEC_PER_SEC) /* between TERM and KILL */
+#define CRATE_LINE_MAX 201U                 /* of the last output, as evidence */
 #define CRATE_KILL_USEC (1 * USEC_PER_SEC)  /* between killing the job and killing init */
 
 /* The job's time so far, for evidence. */
@@ -137,6 +138,36 @@ static void crate_decide_outcome(Crate *crate) {
         }
 }
 
+/* The last line of a stream, for those who only see the evidence. False: there is none. */
+static bool note_last_line(CrateResult *result, uint64_t usec, const char *kind,
+                           const Capture *capture) {
+        char text[CRATE_LINE_MAX], *line = text;
+        size_t n;
+
+        n = capture_last(capture, text, sizeof(text) - 1);
+        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+                n--;
+        if (n == 0)
+                return false;
+        text[n] = 0;
+        for (size_t i = 0; i < n; i++) {
+                if (text[i] == '\n')
+                        line = text + i + 1;
+                else if (text[i] == 0)
+                        text[i] = ' ';
+        }
+        (void) crate_result_add_evidence(result, usec, kind, "%s", line);
+        return true;
+}
+
+static void note_last_output(Crate *crate) {
+        CrateResult *result = &crate->result;
+        uint64_t usec = crate_age_usec(crate);
+
+        if (result->outcome == CRATE_LIMIT && !note_last_line(result, usec, "stderr", &result->err))
+                (void) note_last_line(result, usec, "stdout", &result->out);
+}
+
 /* Nothing more will come. on_end follows from the end of the dispatch. */
 static void crate_finish(Crate *crate) {
         if (crate->state == CRATE_STATE_DONE)
@@ -148,6 +179,7 @@ static void crate_finish(Crate *crate) {
                 crate->result.wall_usec = crate_age_usec(crate);
         crate->result.limits[LIMIT_WALL_TIME].peak = crate->result.wall_usec;
         crate_decide_outcome(crate);
+        note_last_output(crate);
         crate_release(crate);
         crate->ended = true;
 }

@@ -23,11 +23,19 @@
 #define LOOK_MAX_USEC (500 * USEC_PER_MSEC)
 /* Between two looks at what grows fast. */
 #define LOOK_BURST_USEC (2 * USEC_PER_MSEC)
-/* A look may take one part in so many of the time. */
+/* A look may take one part in so many of a processor's time. */
 #define LOOK_COST 32U
 /* What a few processors can fill in a microsecond, to know how long a look may wait for a job that
  * does nothing yet. */
 #define FILL_BYTES_PER_USEC 4096U
+
+/* What this thread has really worked: on a busy host a look takes longer than it costs. */
+static uint64_t worked_usec(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / NSEC_PER_USEC;
+}
 
 static uint64_t least(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -266,9 +274,9 @@ static bool has_moved(const Looking *a, const Looking *b) {
                a->cpu_usec != b->cpu_usec;
 }
 
-static void set_next_look(Crate *crate, const Looking *before, uint64_t started) {
+static void set_next_look(Crate *crate, const Looking *before, uint64_t worked) {
         Looking *looking = &crate->looking;
-        uint64_t now = now_usec(), cost = (now - started) * LOOK_COST, next;
+        uint64_t now = now_usec(), cost = worked * LOOK_COST, next;
 
         looking->interval_usec = has_moved(looking, before)
                                          ? LOOK_MIN_USEC
@@ -300,7 +308,7 @@ static void tell_usage(Crate *crate) {
 
 void crate_look(Crate *crate) {
         Looking before = crate->looking;
-        uint64_t started = now_usec();
+        uint64_t worked = worked_usec();
 
         look_at_files(crate);
         if (counts_processes(crate)) {
@@ -309,7 +317,7 @@ void crate_look(Crate *crate) {
         }
         look_at_cgroup_time(crate);
         if (crate->state == CRATE_STATE_RUNNING)
-                set_next_look(crate, &before, started);
+                set_next_look(crate, &before, worked_usec() - worked);
 }
 
 /* The processes are gone; what counted them may still tell. */

@@ -6,6 +6,8 @@
 #include "policy/seccomp.h"
 #include "run/report.h"
 
+#define CAPTURE_EVIDENCE 1024U
+
 /* What the builder borrows while it looks at the host; owned strings. */
 typedef struct HostPaths {
         char *workspace;
@@ -158,7 +160,8 @@ static int fill_job(RunSetup *setup, const RunOptions *options) {
 
         job->limits = setup->limits;
         job->on_hit = options->on_hit_given ? options->on_hit : setup->template->on_hit;
-        job->capture = options->json ? options->capture : 0;
+        /* Without --json what is kept is for the evidence alone. */
+        job->capture = options->json ? options->capture : CAPTURE_EVIDENCE;
         job->tty = options->tty;
         r = strv_copy(&job->argv, &options->argv);
         if (r >= 0)

@@ -76,6 +76,7 @@ class Run:
         limits=None,
         seconds=None,
         profile=None,
+        on_hit=None,
         hang=60,
         caller_env=None,
     ):
@@ -87,9 +88,13 @@ class Run:
         for name, value in (env or {}).items():
             options += ["-e", f"{name}={value}"]
         for name, value in (limits or {}).items():
-            options += ["--limit", f"{name}={value}"]
+            # A bare time is in milliseconds in a call.
+            bare = name.endswith("_time") and isinstance(value, int)
+            options += ["--limit", f"{name}={value}{'ms' if bare else ''}"]
         if seconds:
             options += ["-t", str(seconds)]
+        if on_hit:
+            options += ["--on-hit", on_hit]
         if profile:
             options += ["--profile", profile]
         if command is not None:
@@ -128,6 +133,7 @@ class Call:
         limits=None,
         seconds=None,
         profile=None,
+        on_hit=None,
         hang=60,
         capture=8 << 20,
     ):
@@ -135,7 +141,13 @@ class Call:
         if stdin is not None:
             arguments["stdin"] = base64.b64encode(stdin).decode()
             arguments["stdin_encoding"] = "base64"
-        for name, value in (("cwd", cwd), ("env", env), ("limits", limits), ("capture", capture)):
+        for name, value in (
+            ("cwd", cwd),
+            ("env", env),
+            ("limits", limits),
+            ("on_hit", on_hit),
+            ("capture", capture),
+        ):
             if value:
                 arguments[name] = value
         if seconds:
