@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -99,9 +101,7 @@ static void forget_caller(const char *name, char **argv) {
         (void) prctl(PR_SET_NAME, name, 0, 0, 0);
 }
 
-/* As fork, without what libc would do for threads and locks that there are none of; fork itself
- * where a filter around us says that there is no clone3. */
-static pid_t fork_process(void) {
+pid_t process_fork(void) {
         struct clone_args args = {.exit_signal = SIGCHLD};
         long pid;
 
@@ -113,7 +113,7 @@ int process_fork_with_link(const char *name, char **argv, int link_fd, int at_fd
                            int (*run)(int link_fd), pid_t *ret_pid) {
         pid_t pid;
 
-        pid = fork_process();
+        pid = process_fork();
         if (pid < 0)
                 return error_origin(negative_errno());
         if (pid == 0) {
@@ -124,4 +124,14 @@ int process_fork_with_link(const char *name, char **argv, int link_fd, int at_fd
         }
         *ret_pid = pid;
         return 0;
+}
+
+void process_end(pid_t pid, int msec) {
+        _cleanup_(fd_closep) int pid_fd = pidfd_open(pid, 0);
+        struct pollfd poll_fd = {.fd = pid_fd, .events = POLLIN};
+
+        if (pid_fd < 0 || poll(&poll_fd, 1, msec) <= 0)
+                (void) kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
 }

@@ -21,3 +21,10 @@ int process_spawn_with_link(const char *program, const char *name, int link_fd, 
  */
 int process_fork_with_link(const char *name, char **argv, int link_fd, int at_fd,
                            int (*run)(int link_fd), pid_t *ret_pid);
+
+/* As fork, of a process of one thread: without what libc would do for threads and locks, or fork
+ * itself where a filter around us says that there is no clone3. */
+pid_t process_fork(void);
+
+/* Waits for a child that is about to end by itself, kills it if that takes longer, and reaps it. */
+void process_end(pid_t pid, int msec);

@@ -7,6 +7,7 @@
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "broker/log.h"
+#include "broker/parent.h"
 #include "crate/build.h"
 
 /* Net namespaces that a launcher keeps ready. */
@@ -128,12 +129,8 @@ static int on_launcher(sd_event_source *source _unused_, int fd _unused_, uint32
 
 static int run_start(LauncherUnit *unit, LauncherRun *run, CrateError *ret_error) {
         _cleanup_(crate_plans_done) CratePlans plans = {};
-        const Config *config = &unit->manager->policy->config;
         LauncherConfig launcher = {
                 .net_stock = NET_STOCK,
-                .subuid_base = config->subuid_base,
-                .subuid_count = config->subuid_count,
-                .cgroups = unit->manager->cgroups,
         };
         CrateRequest request = {.template = unit->template};
         Limits limits;
@@ -151,11 +148,12 @@ static int run_start(LauncherUnit *unit, LauncherRun *run, CrateError *ret_error
 
         launcher.tree = plans.tree;
         plan_digest((const CratePlan *const[]){plans.tree}, 1, run->tree_digest);
-        r = launcher_start(&launcher, &run->launcher, ret_error);
-        if (r == LAUNCHER_E_FAILED)
-                return LAUNCHERS_E_UNAVAILABLE;
+        parent_get_subuids(unit->manager->parent, &launcher.subuid_base, &launcher.subuid_count);
+        r = parent_fork(unit->manager->parent, &run->launcher, ret_error);
+        if (r == 0)
+                r = launcher_set_up(run->launcher, &launcher, ret_error);
         if (r != 0)
-                return error_fold(r);
+                return r < 0 ? error_trace(r) : LAUNCHERS_E_UNAVAILABLE;
 
         return error_trace(sd_event_add_io(unit->manager->event, &run->source,
                                            launcher_get_fd(run->launcher), EPOLLIN, on_launcher,

@@ -19,6 +19,7 @@
 typedef struct BrokerOptions {
         bool help, version;
         char *listen;       /* NULL: the socket is passed in */
+        char *launcher;     /* NULL: launchers are children of ours */
         uint64_t idle_usec; /* 0: not given */
 } BrokerOptions;
 
@@ -30,6 +31,7 @@ enum {
 
 static void broker_options_done(BrokerOptions *options) {
         free(options->listen);
+        free(options->launcher);
         *options = (BrokerOptions){};
 }
 
@@ -50,6 +52,8 @@ static int take_idle(const Option *option _unused_, const char *value, void *tar
 static const Option option_rows[] = {
         {"listen", 0, "PATH", option_take_string, offsetof(BrokerOptions, listen),
          "make a UNIX socket at PATH and listen on it"},
+        {"launcher", 0, "PATH", option_take_string, offsetof(BrokerOptions, launcher),
+         "have crates made by the launcher service that listens at PATH"},
         {"idle", 0, "TIME", take_idle, 0,
          "end when nobody was connected for TIME (30, 500ms, 10m); default is the configuration's "
          "when the socket was passed in, else never"},
@@ -188,7 +192,7 @@ static int run(const BrokerOptions *options) {
         _cleanup_(policy_freep) Policy *policy = NULL;
         _cleanup_(audit_freep) Audit *audit = NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
-        ManagerConfig config = {.listen_path = options->listen};
+        ManagerConfig config = {.launcher_path = options->launcher, .listen_path = options->listen};
         int r;
 
         r = load_policy(&policy);
@@ -211,7 +215,8 @@ static int run(const BrokerOptions *options) {
         r = manager_new(&config, TAKE_PTR(policy), &manager);
         if (r < 0)
                 return error_trace(r);
-        return error_trace(manager_run(manager));
+        r = manager_run(manager);
+        return r > 0 ? MAIN_E_FAILED : error_trace(r);
 }
 
 /* A job that ends without reading its input, a log that nobody reads or that has met a limit of

@@ -11,6 +11,7 @@
 #include "broker/launchers.h"
 #include "broker/listener.h"
 #include "broker/log.h"
+#include "broker/parent.h"
 
 static bool clients_are_drained(const Manager *manager) {
         const Client *client;
@@ -143,6 +144,8 @@ Manager *manager_free(Manager *manager) {
         while (!LIST_EMPTY(&manager->calls))
                 call_drop(LIST_FIRST(&manager->calls));
         launchers_stop(manager);
+        parent_free(manager->parent);
+        (void) fd_close(manager->listen_fd);
         cgroup_tree_free(manager->cgroups);
         free(manager->cgroups_reason);
         for (size_t i = 0; i < ELEMENTSOF(manager->signals); i++)
@@ -170,6 +173,7 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
                 return error_origin(-ENOMEM);
         }
 
+        manager->listen_fd = -EBADF;
         manager->policy = policy;
         manager->audit = config->audit;
         manager->idle_usec = config->idle_usec;
@@ -178,9 +182,9 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
                 fd_close(config->listen_fd);
                 return error_origin(r);
         }
-        r = listener_new(manager, config->listen_fd, config->listen_path, &manager->listener);
-        if (r < 0)
-                return error_trace(r);
+        manager->listen_fd = config->listen_fd;
+        manager->listen_path = config->listen_path;
+        manager->launcher_path = config->launcher_path;
         r = tools_new(&manager->tools);
         if (r < 0)
                 return error_trace(r);
@@ -192,33 +196,15 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
         return 0;
 }
 
-/* Before there are children: they begin in the cgroup that we are in. */
-static int manager_open_cgroups(Manager *manager) {
-        const Config *config = &manager->policy->config;
+/* Launchers can be forked: from here on clients are heard. */
+static int manager_serve(Manager *manager) {
         int r;
 
-        r = cgroup_tree_open(&manager->cgroups, &manager->cgroups_reason);
-        if (r < 0)
-                return error_trace(r);
-        if (r > 0)
-                log_notice("crates have no cgroups of their own: %s; jobs run without",
-                           manager->cgroups_reason ?: "no reason known");
-        manager->limits_host = (LimitsHost){
-                .cgroups = manager->cgroups,
-                .reason = manager->cgroups_reason,
-                .can_sample = true,
-                .enforce = config->enforce_given ? config->enforce : ENFORCE_SAMPLED,
-        };
-        return 0;
-}
-
-int manager_run(Manager *manager) {
-        int r;
-
-        r = manager_open_cgroups(manager);
-        if (r < 0)
-                return error_trace(r);
         r = launchers_start(manager);
+        if (r < 0)
+                return error_trace(r);
+        r = listener_new(manager, TAKE_FD(manager->listen_fd), manager->listen_path,
+                         &manager->listener);
         if (r < 0)
                 return error_trace(r);
 
@@ -228,5 +214,36 @@ int manager_run(Manager *manager) {
                 return error_trace(r);
 
         (void) sd_notify(0, "READY=1\nSTATUS=Serving");
-        return error_trace(sd_event_loop(manager->event));
+        return 0;
+}
+
+int manager_fail(Manager *manager) {
+        Call *call;
+
+        manager->failed = true;
+        if (!manager->stopping) {
+                int r = manager_stop(manager);
+
+                if (r < 0)
+                        return error_trace(r);
+        }
+        manager->losing = true;
+        LIST_FOREACH (call, &manager->calls, in_manager)
+                call_lose(call);
+        (void) sd_event_source_set_time_relative(manager->stop_timer, MANAGER_STOP_FLUSH_USEC);
+        return 0;
+}
+
+int manager_run(Manager *manager) {
+        int r;
+
+        r = parent_start(manager, manager->launcher_path, manager_serve, &manager->parent);
+        if (r == PARENT_E_FAILED)
+                return MANAGER_E_FAILED;
+        if (r < 0)
+                return error_trace(r);
+        r = sd_event_loop(manager->event);
+        if (r < 0)
+                return error_origin(r);
+        return r != 0 || manager->failed ? MANAGER_E_FAILED : 0;
 }

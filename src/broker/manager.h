@@ -21,6 +21,7 @@ typedef struct Client Client;
 typedef struct Call Call;
 typedef struct LauncherUnit LauncherUnit;
 typedef struct Supervisor Supervisor;
+typedef struct Parent Parent;
 
 LIST_HEAD(ClientList, Client);
 LIST_HEAD(CallList, Call);
@@ -43,12 +44,15 @@ struct Manager {
         struct SupervisorList supervisors;
         uint64_t memory_used, pids_used; /* by all jobs, as far as they are counted by looking */
         Budget budget;
+        int listen_fd; /* until there is the listener */
+        const char *listen_path, *launcher_path;
         Listener *listener;
         struct ClientList clients;
         size_t n_clients;
         struct CallList calls; /* also those whose client has gone */
         size_t n_calls;
         size_t n_crates;
+        Parent *parent;
         struct LauncherUnitList launchers;
 
         uint64_t idle_usec; /* 0: never */
@@ -58,11 +62,14 @@ struct Manager {
         sd_event_source *signals[3];
         bool stopping;
         bool losing; /* the grace of the stop is over */
+        bool failed; /* it stops since it can make nothing any more */
 };
 
 typedef struct ManagerConfig {
         int listen_fd;           /* consumed by manager_new(), also on failure */
-        const char *listen_path; /* removed at the end; NULL: it is not ours */
+        const char *listen_path; /* removed at the end; NULL: it is not ours. Borrowed */
+        const char
+                *launcher_path; /* the launcher service's socket; NULL: there is none. Borrowed */
         uint64_t idle_usec;
         Audit *audit; /* consumed by manager_new(), also on failure */
 } ManagerConfig;
@@ -71,7 +78,16 @@ typedef struct ManagerConfig {
 int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manager);
 Manager *manager_free(Manager *manager);
 DEFINE_CLEANUP(Manager, manager_free);
+
+enum {
+        _MANAGER_E_SUCCESS,
+        MANAGER_E_FAILED, /* it was logged why */
+};
+
 /* Starts the launchers, says that it is ready, and serves until it is told to stop or is idle. */
 int manager_run(Manager *manager);
+/* The launchers' parent is gone: all jobs are lost, and manager_run() comes back with a failure
+ * once that is told. */
+int manager_fail(Manager *manager);
 /* To be called whenever a client or a call has gone: arms the idle timer, or ends a stop. */
 void manager_check(Manager *manager);

@@ -4,12 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "basic/error.h"
 #include "basic/process-util.h"
@@ -145,12 +141,14 @@ static const LinkPermit launcher_permits[] = {
          on_gone},
 };
 
-int launcher_adopt(pid_t pid, int link_fd, Launcher **ret_launcher) {
+int launcher_adopt(pid_t pid, uint32_t mode, int link_fd, Launcher **ret_launcher) {
         Launcher *launcher;
 
         launcher = calloc(1, sizeof(*launcher));
-        if (!launcher)
+        if (!launcher) {
+                (void) fd_close(link_fd);
                 return error_origin(-ENOMEM);
+        }
         *launcher = (Launcher){
                 .link = {.fd = link_fd,
                          .name = "launcher",
@@ -159,7 +157,7 @@ int launcher_adopt(pid_t pid, int link_fd, Launcher **ret_launcher) {
                          .state = LAUNCHER_STATE_STARTING,
                          .userdata = launcher},
                 .pid = pid,
-                .mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER,
+                .mode = mode,
         };
         *ret_launcher = launcher;
         return 0;
@@ -173,6 +171,7 @@ typedef struct LauncherChild {
 } LauncherChild;
 
 static int launcher_new(const LauncherChild *child, Launcher **ret_launcher) {
+        uint32_t mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
         int pair[2], r;
         pid_t pid;
@@ -192,11 +191,27 @@ static int launcher_new(const LauncherChild *child, Launcher **ret_launcher) {
         if (r < 0)
                 return error_trace(r);
         /* If that fails, the child sees the end of its link. */
-        r = launcher_adopt(pid, ours, ret_launcher);
-        if (r < 0)
-                return error_trace(r);
-        TAKE_FD(ours);
-        return 0;
+        return error_trace(launcher_adopt(pid, mode, TAKE_FD(ours), ret_launcher));
+}
+
+int launcher_fork(char **argv, int (*run)(int link_fd), Launcher **ret_launcher) {
+        return error_trace(launcher_new(&(LauncherChild){.argv = argv, .run = run}, ret_launcher));
+}
+
+int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error) {
+        _cleanup_(freep) char *path = NULL;
+        int r;
+
+        path = program ? strdup(program) : launcher_program();
+        if (!path)
+                return error_origin(-ENOMEM);
+        r = launcher_new(&(LauncherChild){.program = path}, ret_launcher);
+        if (r >= 0)
+                return 0;
+        (void) crate_error_set(ret_error, "launcher", -r, path,
+                               "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
+                               "the launcher %s cannot be started: %s", path, strerror(-r));
+        return LAUNCHER_E_FAILED;
 }
 
 static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config) {
@@ -224,26 +239,6 @@ static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config)
         return r == LINK_E_EOF ? 0 : error_fold(r);
 }
 
-int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error) {
-        _cleanup_(freep) char *path = NULL;
-        int r;
-
-        path = program ? strdup(program) : launcher_program();
-        if (!path)
-                return error_origin(-ENOMEM);
-        r = launcher_new(&(LauncherChild){.program = path}, ret_launcher);
-        if (r >= 0)
-                return 0;
-        (void) crate_error_set(ret_error, "launcher", -r, path,
-                               "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
-                               "the launcher %s cannot be started: %s", path, strerror(-r));
-        return LAUNCHER_E_FAILED;
-}
-
-int launcher_fork(char **argv, int (*run)(int link_fd), Launcher **ret_launcher) {
-        return error_trace(launcher_new(&(LauncherChild){.argv = argv, .run = run}, ret_launcher));
-}
-
 int launcher_set_up(Launcher *launcher, const LauncherConfig *config, CrateError *ret_error) {
         int r;
 
@@ -260,7 +255,7 @@ int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateE
         _cleanup_(launcher_freep) Launcher *launcher = NULL;
         int r;
 
-        r = launcher_spawn(config->program, &launcher, ret_error);
+        r = launcher_spawn(NULL, &launcher, ret_error);
         if (r == 0)
                 r = launcher_set_up(launcher, config, ret_error);
         if (r != 0)
@@ -274,16 +269,6 @@ int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateE
  * launcher that was stopped, or is not what it should be; and killing it loses nothing, since each
  * crate's init sees the end of its own link.
  */
-static void launcher_end_process(pid_t pid) {
-        _cleanup_(fd_closep) int pid_fd = pidfd_open(pid, 0);
-        struct pollfd poll_fd = {.fd = pid_fd, .events = POLLIN};
-
-        if (pid_fd < 0 || poll(&poll_fd, 1, LAUNCHER_END_MSEC) <= 0)
-                (void) kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-                ;
-}
-
 Launcher *launcher_free(Launcher *launcher) {
         LauncherEntry *next;
 
@@ -292,7 +277,7 @@ Launcher *launcher_free(Launcher *launcher) {
 
         link_done(&launcher->link);
         if (launcher->pid > 0)
-                launcher_end_process(launcher->pid);
+                process_end(launcher->pid, LAUNCHER_END_MSEC);
         /* Their locks are not given back here: they go with the last copy of the lock file's
          * descriptor, which each crate's init holds. */
         for (LauncherEntry *entry = launcher->entries; entry; entry = next) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The host's end of an agentcrate-launcher: starts the program, hands it the template's plan, asks
- * it for crates. One Launcher is one template. It belongs to one thread; the owner polls
+ * The host's end of a launcher: starts or takes over one, hands it the template's plan, asks it for
+ * crates. One Launcher is one template. It belongs to one thread; the owner polls
  * launcher_get_fd() for input and then calls launcher_dispatch().
  */
 
@@ -16,9 +16,8 @@ typedef struct Launcher Launcher;
 typedef struct Crate Crate;
 
 typedef struct LauncherConfig {
-        const char *program;   /* path of agentcrate-launcher; NULL: launcher_program() */
-        const CratePlan *tree; /* borrowed; the tree stage */
-        size_t net_stock;      /* net namespaces to keep ready */
+        const CratePlan *tree;              /* borrowed; the tree stage */
+        size_t net_stock;                   /* net namespaces to keep ready */
         uint64_t subuid_base, subuid_count; /* root mode only */
         const CgroupTree *cgroups;          /* NULL: crates stay in the launcher's cgroup */
         bool one_shot; /* for one crate: the launcher ends as soon as that is sealed */
@@ -30,18 +29,19 @@ enum {
 };
 
 /*
- * Starts the program, which makes its namespaces while the caller still builds the plan. program:
- * see LauncherConfig. On failure ret_error tells.
+ * Starts one as a copy of this process, see process_fork_with_link(); run is launcher_run(). It
+ * makes its namespaces while the caller still builds the plan.
  */
-int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error);
-/* The same by a copy of this process, see process_fork_with_link(). run is launcher_run(). */
 int launcher_fork(char **argv, int (*run)(int link_fd), Launcher **ret_launcher);
-/* The same with a launcher that runs already. Takes link_fd. pid is 0 if it is no child of ours. */
-int launcher_adopt(pid_t pid, int link_fd, Launcher **ret_launcher);
+/* The same with one that runs already, in that LAUNCHER_MODE_X. Takes link_fd, also on failure. pid
+ * is 0 if it is no child of ours. */
+int launcher_adopt(pid_t pid, uint32_t mode, int link_fd, Launcher **ret_launcher);
+/* The same by the program; NULL: launcher_program(). It begins with the set-up. */
+int launcher_spawn(const char *program, Launcher **ret_launcher, CrateError *ret_error);
 /* Hands over the tree, without waiting: crates may be asked for at once, requests queue on the
  * socket. */
 int launcher_set_up(Launcher *launcher, const LauncherConfig *config, CrateError *ret_error);
-/* Both. */
+/* launcher_spawn() and that. */
 int launcher_start(const LauncherConfig *config, Launcher **ret_launcher, CrateError *ret_error);
 /* Ends the link; the launcher ends with it. Crates that live must have been freed before. Waits for
  * the process. */

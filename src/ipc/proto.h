@@ -5,6 +5,7 @@
  * Every message between our own programs, by link. agentcrate-protocol(7) has the picture and the
  * permit tables.
  *
+ *   host (agentcrated)                    <->  parent        PARENT_*
  *   host (agentcrated or agentcrate-run)  <->  launcher      LAUNCHER_*
  *   host                                  <->  init          INIT_*
  *   agentcrate-run                        <->  agentcrate-scope  SCOPE_*
@@ -18,6 +19,22 @@
 #define PROTO_STEP_MAX 32U
 #define PROTO_PATH_MAX 1024U
 #define PROTO_CGROUP_MAX 256U
+
+/* --- host -> parent of launchers --- */
+enum {
+        PARENT_BEGIN = 32, /* nothing; fds: [launcher/, where the host has made the cgroups] */
+        PARENT_LAUNCHER,   /* nothing; fds: the link of a launcher that is to be forked */
+
+        /* --- parent -> host --- */
+        PARENT_READY = 96, /* ParentReady; fds: [jobs/, where the parent has made the cgroups] */
+        PARENT_FAILED,     /* ProtoFailure: it could not begin, and ends */
+};
+
+typedef struct ParentReady {
+        uint32_t pid;
+        uint32_t mode;                      /* LAUNCHER_MODE_X of all its launchers */
+        uint32_t subuid_base, subuid_count; /* what crates may be given; 0: as the host likes */
+} ParentReady;
 
 /* --- host -> launcher --- */
 enum {

@@ -202,9 +202,11 @@ static int late_open(const CrateChild *crate, const Outer *outer, const PlanOp *
         if (op->flags & PLAN_NOEXEC)
                 attributes |= MOUNT_ATTR_NOEXEC;
 
-        source_fd = host_open(op->source);
+        source_fd = bind_roots_open(outer->roots, op->source, !(op->flags & PLAN_RDONLY));
         if (source_fd == -ENOENT && (op->flags & PLAN_OPTIONAL))
                 return -ENOENT;
+        if (source_fd == -EXDEV)
+                return failure_set(ret_failure, EPERM, "bind-roots", op->source);
         if (source_fd < 0)
                 return failure_set(ret_failure, -source_fd, "late-bind", op->source);
         userns_fd = late_idmap(crate, outer, source_fd, ret_failure);

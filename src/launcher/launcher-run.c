@@ -4,14 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/capability.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -22,6 +22,8 @@
 #include "launcher/seal.h"
 
 #define LAUNCHER_CRATES_MAX 4096U
+/* The least id that no user of the host has. */
+#define SUBUID_MIN 65536U
 
 enum {
         LAUNCHER_STATE_SETUP = 1U << 0,
@@ -29,6 +31,7 @@ enum {
 };
 
 typedef struct Manager {
+        const LauncherContext *context;
         Link link;
         int signal_fd;
         int subuid_fd; /* held, not used: the locks on sub-uids last as long as it is open */
@@ -55,48 +58,14 @@ static int manager_send_gone(Manager *manager, uint32_t id, int wait_status) {
 }
 
 /*
- * Root mode: what a launcher needs and no more. CAP_SYS_ADMIN for mounts and namespaces, SETUID and
- * SETGID to write id maps, NET_ADMIN for lo, SYS_CHROOT for setns, DAC_READ_SEARCH to reach
- * workspaces in private folders, DAC_OVERRIDE to clone into cgroups of another owner, KILL for
- * crates' processes, SYS_RESOURCE where the host gives it.
- */
-static int drop_capabilities(ProtoFailure *ret_failure) {
-        static const cap_value_t keep[] = {
-                CAP_SYS_ADMIN,       CAP_SETUID,       CAP_SETGID, CAP_NET_ADMIN,    CAP_SYS_CHROOT,
-                CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_KILL,   CAP_SYS_RESOURCE,
-        };
-        uint64_t kept = 0;
-        cap_t caps;
-        int r = 0;
-
-        caps = cap_get_proc();
-        if (!caps)
-                return failure_here(ret_failure, "capabilities", "");
-        for (size_t i = 0; i < ELEMENTSOF(keep); i++)
-                kept |= 1ULL << keep[i];
-        for (cap_value_t cap = 0; cap < (cap_value_t) cap_max_bits(); cap++) {
-                if (kept & (1ULL << cap))
-                        continue;
-                if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-                        r = failure_here(ret_failure, "bounding-set", "");
-                (void) cap_set_flag(caps, CAP_PERMITTED, 1, &cap, CAP_CLEAR);
-                (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_CLEAR);
-        }
-        if (r == 0 && cap_set_proc(caps) < 0)
-                r = failure_here(ret_failure, "capabilities", "");
-        (void) cap_free(caps);
-        return r;
-}
-
-/*
  * What can be done before anything was said, while the host is still building its plan. A failure
  * is kept until there is a question that it answers.
  */
 static int manager_prepare(Manager *manager) {
         int r = 0;
 
-        if (geteuid() == 0)
-                r = drop_capabilities(&manager->prepare_failure);
+        if (!manager->context->has_entered)
+                r = outer_enter(&manager->outer.mode, &manager->prepare_failure);
         if (r == 0)
                 r = outer_prepare(&manager->outer, &manager->prepare_failure);
         if (r == 0)
@@ -139,7 +108,8 @@ static int manager_set_up(Manager *manager, const LauncherSetup *setup, Frame *f
         if (setup->net_stock > NET_STOCK_MAX)
                 return failure_set(ret_failure, EINVAL, "net-stock", "");
 
-        r = outer_enter_cgroup(cgroup_fd, ret_failure);
+        if (!manager->context->has_entered)
+                r = outer_enter_cgroup(cgroup_fd, ret_failure);
         if (r < 0)
                 return error_trace(r);
         r = outer_enter_tree(&manager->outer, &plan, ret_failure);
@@ -170,10 +140,32 @@ static int manager_on_setup(void *userdata, Frame *frame) {
 
 /* In root mode a crate never runs with an id of the host's own users, least of all root's. */
 static int check_ids(const Manager *manager, const LauncherMake *make, ProtoFailure *ret_failure) {
-        if (manager->outer.mode == LAUNCHER_MODE_USER
-                    ? make->uid != geteuid() || make->gid != getegid()
-                    : make->uid < 65536 || make->gid < 65536)
-                return failure_set(ret_failure, EPERM, "ids", "");
+        const LauncherContext *context = manager->context;
+        bool good;
+
+        if (manager->outer.mode == LAUNCHER_MODE_USER)
+                good = make->uid == geteuid() && make->gid == getegid();
+        else if (context->subuid_count > 0)
+                good = make->uid == make->gid && make->uid >= context->subuid_base &&
+                       make->uid - context->subuid_base < context->subuid_count;
+        else
+                good = make->uid >= SUBUID_MIN && make->gid >= SUBUID_MIN;
+        return good ? 0 : failure_set(ret_failure, EPERM, "ids", "");
+}
+
+/* Where we are root, the kernel would let init be cloned into any cgroup of the host. */
+static int check_cgroup(const Manager *manager, int cgroup_fd, ProtoFailure *ret_failure) {
+        const LauncherContext *context = manager->context;
+        struct statfs fs;
+        struct stat st;
+
+        if (context->jobs_inode == 0 || cgroup_fd < 0)
+                return 0;
+        /* jobs/TENANT/CRATE/init */
+        if (fstatfs(cgroup_fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC ||
+            fstatat(cgroup_fd, "../../..", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            st.st_dev != context->jobs_device || st.st_ino != context->jobs_inode)
+                return failure_set(ret_failure, EPERM, "cgroup", "");
         return 0;
 }
 
@@ -189,6 +181,8 @@ static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
         if (manager->n_crates == LAUNCHER_CRATES_MAX)
                 return failure_set(ret_failure, EAGAIN, "make", "");
         r = check_ids(manager, &message, ret_failure);
+        if (r == 0)
+                r = check_cgroup(manager, message.has_cgroup ? frame->fds[2] : -EBADF, ret_failure);
         if (r < 0)
                 return error_trace(r);
 
@@ -399,13 +393,14 @@ static void detach(void) {
         }
 }
 
-int launcher_run(int link_fd) {
+int launcher_run_in(const LauncherContext *context, int link_fd) {
         /* On the heap, so that of the many polls only those are ever touched that are used. */
         _cleanup_(freep) Manager *manager = calloc(1, sizeof(*manager));
         int r;
 
         if (!manager)
                 return error_origin(-ENOMEM);
+        manager->context = context;
         manager->link = (Link){
                 .fd = link_fd,
                 .name = "host",
@@ -416,6 +411,8 @@ int launcher_run(int link_fd) {
         };
         manager->subuid_fd = -EBADF;
         manager->outer = OUTER_NULL;
+        manager->outer.mode = context->mode;
+        manager->outer.roots = context->roots;
 
         detach();
         r = reset_signals(&manager->signal_fd);
@@ -426,4 +423,10 @@ int launcher_run(int link_fd) {
         r = manager_loop(manager);
         manager_done(manager);
         return r == -ESHUTDOWN ? 0 : error_trace(r);
+}
+
+int launcher_run(int link_fd) {
+        static const LauncherContext context = {};
+
+        return error_trace(launcher_run_in(&context, link_fd));
 }

@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -80,23 +82,68 @@ int idmap_userns(uint32_t inside_uid, uint32_t outside_uid, uint32_t inside_gid,
         return fd;
 }
 
-/* User mode: a user namespace with the caller's own ids, in which the launcher may mount and make
- * namespaces. */
+/*
+ * Root mode: what a launcher needs and no more. CAP_SYS_ADMIN for mounts and namespaces, SETUID and
+ * SETGID to write id maps, NET_ADMIN for lo, SYS_CHROOT for setns, DAC_READ_SEARCH to reach
+ * workspaces in private folders, DAC_OVERRIDE to clone into cgroups of another owner, KILL for
+ * crates' processes, SYS_RESOURCE where the host gives it.
+ */
+static int drop_capabilities(ProtoFailure *ret_failure) {
+        static const cap_value_t keep[] = {
+                CAP_SYS_ADMIN,       CAP_SETUID,       CAP_SETGID, CAP_NET_ADMIN,    CAP_SYS_CHROOT,
+                CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_KILL,   CAP_SYS_RESOURCE,
+        };
+        uint64_t kept = 0;
+        cap_t caps;
+        int r = 0;
+
+        caps = cap_get_proc();
+        if (!caps)
+                return failure_here(ret_failure, "capabilities", "");
+        for (size_t i = 0; i < ELEMENTSOF(keep); i++)
+                kept |= 1ULL << keep[i];
+        for (cap_value_t cap = 0; cap < (cap_value_t) cap_max_bits(); cap++) {
+                if (kept & (1ULL << cap))
+                        continue;
+                if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 &&
+                    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+                        r = failure_here(ret_failure, "bounding-set", "");
+                (void) cap_set_flag(caps, CAP_PERMITTED, 1, &cap, CAP_CLEAR);
+                (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_CLEAR);
+        }
+        if (r == 0 && cap_set_proc(caps) < 0)
+                r = failure_here(ret_failure, "capabilities", "");
+        (void) cap_free(caps);
+        return r;
+}
+
 static int enter_user_namespace(ProtoFailure *ret_failure) {
         uint32_t uid = geteuid(), gid = getegid();
         int r;
 
-        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        if (unshare(CLONE_NEWUSER) < 0)
                 return failure_here(ret_failure, "user-namespace", "");
         r = idmap_write(getpid(), uid, uid, gid, gid, ret_failure);
         return r < 0 ? error_trace(r) : 0;
 }
 
 static int enter_root_mode(ProtoFailure *ret_failure) {
+        int r;
+
         if (setgroups(0, NULL) < 0)
                 return failure_here(ret_failure, "drop-groups", "");
-        if (unshare(CLONE_NEWNS) < 0)
-                return failure_here(ret_failure, "mount-namespace", "");
+        r = drop_capabilities(ret_failure);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+int outer_enter(uint32_t *ret_mode, ProtoFailure *ret_failure) {
+        bool root = geteuid() == 0;
+        int r;
+
+        r = root ? enter_root_mode(ret_failure) : enter_user_namespace(ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        *ret_mode = root ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
         return 0;
 }
 
@@ -108,14 +155,8 @@ static int open_mount_namespace(ProtoFailure *ret_failure) {
 }
 
 int outer_prepare(Outer *outer, ProtoFailure *ret_failure) {
-        int r;
-
-        outer->mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
-        r = outer->mode == LAUNCHER_MODE_USER ? enter_user_namespace(ret_failure)
-                                              : enter_root_mode(ret_failure);
-        if (r < 0)
-                return error_trace(r);
-
+        if (unshare(CLONE_NEWNS) < 0)
+                return failure_here(ret_failure, "mount-namespace", "");
         /* Slave: what the host mounts later is seen, what it unmounts is not pinned, and nothing
          * goes back to it. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
@@ -148,7 +189,7 @@ int outer_enter_cgroup(int cgroup_fd, ProtoFailure *ret_failure) {
 int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure) {
         int r;
 
-        r = tree_build(tree, ret_failure);
+        r = tree_build(tree, outer->roots, ret_failure);
         if (r < 0)
                 return error_trace(r);
         outer->tree_mnt_fd = open_mount_namespace(ret_failure);

@@ -7,19 +7,27 @@
  * lives.
  */
 
+#include "launcher/bind-roots.h"
 #include "launcher/failure.h"
 #include "plan/plan.h"
 
 typedef struct Outer {
         uint32_t mode; /* LAUNCHER_MODE_X */
         int host_mnt_fd, tree_mnt_fd;
+        const BindRoots *roots; /* borrowed; NULL: a plan may name any host path */
 } Outer;
 
 #define OUTER_NULL ((Outer){.host_mnt_fd = -EBADF, .tree_mnt_fd = -EBADF})
 
 /*
- * Makes the namespaces, which needs no plan: the host may still be building one. The launcher then
- * sits in what will be M0, which still shows the host.
+ * Leaves what the caller's rights were behind: in user mode by a user namespace with the caller's
+ * own ids, in which it may mount and make namespaces; in root mode by dropping groups and all
+ * capabilities but those that making a crate takes. Tells which mode that is.
+ */
+int outer_enter(uint32_t *ret_mode, ProtoFailure *ret_failure);
+/*
+ * Makes the mount namespaces, which needs no plan: the host may still be building one. The launcher
+ * then sits in what will be M0, which still shows the host.
  */
 int outer_prepare(Outer *outer, ProtoFailure *ret_failure);
 /*

@@ -21,7 +21,7 @@ static const struct {
         {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-static int do_bind(int root_fd, const PlanOp *op) {
+static int do_bind(int root_fd, const BindRoots *roots, const PlanOp *op) {
         _cleanup_(fd_closep) int source_fd = -EBADF, mount_fd = -EBADF;
         uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
         bool recursive = op->flags & PLAN_RECURSIVE;
@@ -32,7 +32,7 @@ static int do_bind(int root_fd, const PlanOp *op) {
         if (op->flags & PLAN_NOEXEC)
                 attributes |= MOUNT_ATTR_NOEXEC;
 
-        source_fd = host_open(op->source);
+        source_fd = bind_roots_open(roots, op->source, !(op->flags & PLAN_RDONLY));
         if (source_fd == -ENOENT && (op->flags & PLAN_OPTIONAL))
                 return 0;
         if (source_fd < 0)
@@ -119,7 +119,7 @@ int tree_hide(int root_fd, const PlanOp *op) {
         return r == -ENOENT && (op->flags & PLAN_OPTIONAL) ? 0 : r;
 }
 
-static int tree_apply(TreeRoot *root, const PlanOp *op) {
+static int tree_apply(TreeRoot *root, const BindRoots *roots, const PlanOp *op) {
         switch (op->type) {
         case PLAN_OP_DIR:
                 return tree_make_directory(root, op->path, op->mode);
@@ -128,7 +128,7 @@ static int tree_apply(TreeRoot *root, const PlanOp *op) {
         case PLAN_OP_SYMLINK:
                 return tree_make_symlink(root, op->path, op->source);
         case PLAN_OP_BIND:
-                return do_bind(root->fd, op);
+                return do_bind(root->fd, roots, op);
         case PLAN_OP_DEVICE:
                 return do_device(root, op);
         case PLAN_OP_HOST_PROC:
@@ -171,7 +171,7 @@ static int tree_pivot(int root_fd, ProtoFailure *ret_failure) {
         return 0;
 }
 
-int tree_build(PlanReader *plan, ProtoFailure *ret_failure) {
+int tree_build(PlanReader *plan, const BindRoots *roots, ProtoFailure *ret_failure) {
         _cleanup_(tree_root_done) TreeRoot root;
         _cleanup_(fd_closep) int root_fd = -EBADF;
         PlanOp op;
@@ -187,7 +187,9 @@ int tree_build(PlanReader *plan, ProtoFailure *ret_failure) {
                 if (plan_op_stage(op.type) != PLAN_STAGE_TREE)
                         return failure_set(ret_failure, EINVAL, plan_op_type_to_string(op.type),
                                            op.path);
-                r = tree_apply(&root, &op);
+                r = tree_apply(&root, roots, &op);
+                if (r == -EXDEV && op.type == PLAN_OP_BIND)
+                        return failure_set(ret_failure, EPERM, "bind-roots", op.source);
                 if (r < 0)
                         return failure_set(ret_failure, -r, plan_op_type_to_string(op.type),
                                            op.source[0] && op.type == PLAN_OP_BIND ? op.source

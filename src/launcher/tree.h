@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "launcher/bind-roots.h"
 #include "launcher/failure.h"
 #include "plan/plan.h"
 
@@ -9,7 +10,7 @@
  * makes it the root and lets go of everything else. The caller sits in a mount namespace of its own
  * that still shows the host.
  */
-int tree_build(PlanReader *plan, ProtoFailure *ret_failure);
+int tree_build(PlanReader *plan, const BindRoots *roots, ProtoFailure *ret_failure);
 
 /* Attaches something empty that nobody may open onto the path: a file or a directory. For the tree
  * and the late stage. */
