@@ -9,10 +9,9 @@
 
 #include "basic/error.h"
 #include "basic/time-util.h"
+#include "broker/authorize.h"
 #include "broker/call.h"
 #include "broker/log.h"
-
-#define TENANT_OWNER "owner"
 
 static int make_id(char *ret_id) {
         uint64_t random;
@@ -26,7 +25,7 @@ static int make_id(char *ret_id) {
 static AuditCall audit_call(const CallRecord *record) {
         return (AuditCall){
                 .id = record->id,
-                .tenant = TENANT_OWNER,
+                .tenant = record->tenant ? record->tenant->name : NULL,
                 .uid = record->uid,
                 .pid = record->pid,
                 .client = record->client,
@@ -48,8 +47,8 @@ static int record_init(CallRecord *record, const Client *client, const McpReques
         r = make_id(record->id);
         if (r < 0)
                 return error_trace(r);
-        record->uid = client->uid;
-        record->pid = client->pid;
+        record->uid = client->who.uid;
+        record->pid = client->who.pid;
         record->begun_usec = now_usec();
         record->rule = "request";
         record->client_size = request->client ? request->client_size : client->peer.client_size;
@@ -72,6 +71,7 @@ int call_record_begin(Call *call, const JsonDoc *doc, const McpRequest *request)
         r = record_init(&call->record, call->client, request);
         if (r < 0)
                 return error_trace(r);
+        call->record.tenant = call->tenant;
         if (request->arguments)
                 call->record.arguments = (AuditData){json_node_slice(doc, request->arguments),
                                                      request->arguments->size};
@@ -80,11 +80,15 @@ int call_record_begin(Call *call, const JsonDoc *doc, const McpRequest *request)
 
 /* --- the decision --- */
 
-static int record_decide(Manager *manager, CallRecord *record, AuditDecision *decision,
-                         char **ret_text) {
+static int record_decide(Manager *manager, const Policy *policy, CallRecord *record,
+                         AuditDecision *decision, char **ret_text) {
+        const ToolRights *rights = record->tool ? tools_rights(record->tool) : NULL;
         AuditCall call = audit_call(record);
         int r;
 
+        decision->scopes = rights ? &rights->scopes : NULL;
+        decision->granted = record->tenant ? &record->tenant->scopes : NULL;
+        decision->policy_digest = policy->digest;
         decision->arguments = record->arguments;
         r = audit_decision(manager->audit, &call, decision, ret_text);
         if (r != 0)
@@ -95,10 +99,10 @@ static int record_decide(Manager *manager, CallRecord *record, AuditDecision *de
 }
 
 int call_record_allow(Call *call, char **ret_text) {
-        AuditDecision decision = {.allowed = true, .rule = TENANT_OWNER};
+        AuditDecision decision = {.allowed = true, .rule = call->decision.rule};
         int r;
 
-        r = record_decide(call->manager, &call->record, &decision, ret_text);
+        r = record_decide(call->manager, call->policy, &call->record, &decision, ret_text);
         if (r == AUDIT_E_FAILED) {
                 call->record.rule = "audit.on_failure";
                 return CALL_RECORD_E_REFUSED;
@@ -107,12 +111,13 @@ int call_record_allow(Call *call, char **ret_text) {
 }
 
 /* A denial is recorded later where it cannot be now, and nothing is run by it. */
-static void record_deny(Manager *manager, CallRecord *record, const char *reason) {
-        AuditDecision decision = {.rule = record->rule, .reason = reason};
+static void record_deny(Manager *manager, const Policy *policy, CallRecord *record,
+                        const char *rule, const char *reason) {
+        AuditDecision decision = {.rule = rule, .reason = reason};
         _cleanup_(freep) char *text = NULL;
         int r;
 
-        r = record_decide(manager, record, &decision, &text);
+        r = record_decide(manager, policy, record, &decision, &text);
         if (r < 0)
                 (void) log_errno(r, "a denial was not recorded");
         record->decided = true;
@@ -132,13 +137,15 @@ static void record_end(Manager *manager, CallRecord *record, AuditEnd *end) {
 }
 
 void call_record_refuse(Call *call, const char *text, const StrBuf *answer) {
+        bool by_policy = !call->decision.allowed && call->decision.reason;
         AuditEnd end = {.outcome = call->record.decided ? "refused" : "denied",
-                        .reason = text,
+                        .reason = by_policy ? call->decision.reason : text,
                         .exit_code = -1,
                         .result = audit_data(answer)};
 
         if (!call->record.decided)
-                record_deny(call->manager, &call->record, text);
+                record_deny(call->manager, call->policy, &call->record,
+                            by_policy ? call->decision.rule : call->record.rule, end.reason);
         record_end(call->manager, &call->record, &end);
 }
 
@@ -160,8 +167,8 @@ void call_record_done(Call *call) {
 
         /* What was never begun has no tool. */
         if (record->begun_usec > 0 && !record->decided) {
-                record->rule = "broker";
-                record_deny(call->manager, record, "the broker could not decide");
+                record_deny(call->manager, call->policy, record, "broker",
+                            "the broker could not decide");
         }
         if (record->decided && !record->ended)
                 call_record_end(call, NULL);
@@ -183,7 +190,8 @@ void call_record_reject(Client *client, const RpcLine *line, const RpcMessage *m
         if (record_init(&record, client, request) < 0)
                 log_error("a call that was refused was not recorded: out of memory");
         else {
-                record_deny(client->manager, &record, text);
+                record.tenant = authorize_tenant(client->manager->policy, &client->who);
+                record_deny(client->manager, client->manager->policy, &record, record.rule, text);
                 record_end(client->manager, &record, &end);
         }
         record_done(&record);

@@ -20,7 +20,8 @@ typedef struct CallRecord {
         char id[CALL_RECORD_ID_SIZE]; /* "c-" and 16 hex digits */
         uid_t uid;
         pid_t pid;
-        char *client; /* its beginning */
+        const Tenant *tenant; /* of the call's policy; NULL: nobody */
+        char *client;         /* its beginning */
         size_t client_size;
         char *tool;
         AuditData arguments; /* borrowed, only while the call is started */

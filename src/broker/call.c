@@ -4,6 +4,7 @@
 
 #include "basic/error.h"
 #include "basic/time-util.h"
+#include "broker/authorize.h"
 #include "broker/log.h"
 
 static Call *call_free(Call *call) {
@@ -20,6 +21,8 @@ static Call *call_free(Call *call) {
 
         sd_event_source_disable_unref(call->progress_timer);
         progress_done(&call->progress);
+        decision_done(&call->decision);
+        policy_free(call->policy);
         free(call->id);
 
         /* Only now the batch may be whole. */
@@ -67,6 +70,8 @@ static int call_new(Client *client, Batch *batch, const McpRequest *request, Cal
         call->revision = request->revision;
         call->manager = client->manager;
         call->client = client;
+        call->policy = policy_ref(client->manager->policy);
+        call->tenant = authorize_tenant(call->policy, &client->who);
         call->batch = batch_ref(batch);
         LIST_INSERT_HEAD(&client->manager->calls, call, in_manager);
         LIST_INSERT_HEAD(&client->calls, call, in_client);
@@ -88,6 +93,24 @@ static int call_refuse(Call *call, const char *text) {
         return 0;
 }
 
+/* What was decided against the call, told to the one who called. */
+static int call_deny(Call *call, const char *tool) {
+        _cleanup_(freep) char *text = decision_text(&call->decision, tool);
+
+        if (!text)
+                return error_origin(-ENOMEM);
+        return error_trace(call_refuse(call, text));
+}
+
+/* By the policy alone; what needs a look at the host is the executor's to ask. */
+static int call_authorize(Call *call, const JsonDoc *doc, const McpRequest *request) {
+        const ToolRights *tool = tools_rights(request->tool);
+
+        if (!tool)
+                return error_origin(-ENOTRECOVERABLE);
+        return error_trace(evaluate(call->tenant, tool, doc, request->arguments, &call->decision));
+}
+
 int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpRequest *request) {
         _cleanup_(call_freep) Call *call = NULL;
         _cleanup_(freep) char *text = NULL;
@@ -107,11 +130,19 @@ int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpReques
         if (!call->executor)
                 return error_origin(-ENOTRECOVERABLE);
 
+        r = call_authorize(call, doc, request);
+        if (r < 0)
+                return error_trace(r);
+        if (!call->decision.allowed)
+                return call_deny(call, request->tool);
+
         r = call->executor->prepare(call, doc, request->arguments, &text);
         if (r == 0 && call_record_allow(call, &text) != 0)
                 r = text ? EXECUTOR_E_REFUSED : -ENOMEM;
         if (r == 0)
                 r = call->executor->start(call, &text);
+        if (r == EXECUTOR_E_DENIED)
+                return call_deny(call, request->tool);
         if (r == EXECUTOR_E_REFUSED)
                 return call_refuse(call, text);
         if (r == EXECUTOR_E_ENDED) {

@@ -18,6 +18,7 @@
 #include "broker/progress.h"
 #include "broker/route.h"
 #include "mcp/protocol.h"
+#include "policy/evaluate.h"
 
 struct Call {
         LIST_ENTRY(Call) in_manager;
@@ -28,8 +29,11 @@ struct Call {
         McpRevision revision;
         char *id; /* raw */
         size_t id_size;
-        bool cancelled; /* by its client: no answer */
-        bool lost;      /* ended by the broker's stop */
+        bool cancelled;       /* by its client: no answer */
+        bool lost;            /* ended by the broker's stop */
+        Policy *policy;       /* that it began under */
+        const Tenant *tenant; /* NULL: nobody */
+        Decision decision;
         const Executor *executor;
         void *execution; /* the executor's */
         CallRecord record;

@@ -35,6 +35,7 @@ Client *client_free(Client *client) {
         outbox_done(&client->outbox);
         client_workspace_done(&client->workspace);
         mcp_peer_done(&client->peer);
+        peer_done(&client->who);
         strv_done(&client->subscriptions);
         free(client);
         manager_check(manager);
@@ -212,7 +213,7 @@ static int client_act(Client *client, Batch *batch, const RpcLine *line, const R
                         return error_trace(client_workspace_set(&client->workspace, line->doc,
                                                                 request->params));
                 log_warning("a client (pid %d) told of its workspace too late; it has none",
-                            (int) client->pid);
+                            (int) client->who.pid);
                 return 0;
         case MCP_CALL:
         case MCP_LISTEN:
@@ -326,7 +327,8 @@ static void client_process(Client *client) {
                 else
                         r = client_handle_line(client, line, size);
                 if (r < 0) {
-                        (void) log_errno(r, "a connection (pid %d) is ended", (int) client->pid);
+                        (void) log_errno(r, "a connection (pid %d) is ended",
+                                         (int) client->who.pid);
                         client_end(client);
                 }
         }
@@ -426,21 +428,22 @@ static int client_add_sources(Client *client) {
         return r < 0 ? error_origin(r) : 0;
 }
 
-int client_new(Manager *manager, int fd, uid_t uid, pid_t pid) {
+int client_new(Manager *manager, int fd, Peer *who) {
         _cleanup_(client_freep) Client *client = NULL;
         int r;
 
         client = calloc(1, sizeof(Client));
         if (!client) {
                 fd_close(fd);
+                peer_done(who);
                 budget_release_client(&manager->budget);
                 return error_origin(-ENOMEM);
         }
 
         client->manager = manager;
         client->fd = fd;
-        client->uid = uid;
-        client->pid = pid;
+        client->who = *who;
+        *who = (Peer){};
         client->peer = MCP_PEER_NULL;
         LIST_INIT(&client->calls);
         framer_init(&client->framer, manager->policy->config.message_max);

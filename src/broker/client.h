@@ -15,6 +15,7 @@
 #include "broker/batch.h"
 #include "broker/manager.h"
 #include "broker/outbox.h"
+#include "broker/peer.h"
 #include "mcp/framing.h"
 #include "mcp/protocol.h"
 
@@ -28,8 +29,7 @@ struct Client {
         LIST_ENTRY(Client) entry;
         Manager *manager;
         int fd;
-        uid_t uid;
-        pid_t pid;
+        Peer who;
         sd_event_source *io;
         sd_event_source *end;    /* frees it when the event loop is back */
         sd_event_source *resume; /* goes on with what waited for the outbox */
@@ -46,8 +46,9 @@ struct Client {
         bool gone;    /* nothing more is sent or read */
 };
 
-/* Consumes fd, also on failure. The budget was charged by the caller and is released with it. */
-int client_new(Manager *manager, int fd, uid_t uid, pid_t pid);
+/* Consumes fd and who, also on failure. The budget was charged by the caller and is released with
+ * it. */
+int client_new(Manager *manager, int fd, Peer *who);
 Client *client_free(Client *client);
 DEFINE_CLEANUP(Client, client_free);
 

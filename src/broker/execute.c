@@ -15,7 +15,6 @@
 #include "crate/build.h"
 #include "mcp/exec-args.h"
 
-#define TEMPLATE_DEFAULT "host"
 #define LOST_TEXT "the job was lost: the broker was stopped before it ended"
 
 _Static_assert(EXEC_ARGS_CAPTURE_MAX == CAPTURE_MAX, "one bound, named in two places");
@@ -101,14 +100,14 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
         if (r != 0)
                 return r == EXEC_ARGS_E_INVALID ? EXECUTOR_E_REFUSED : error_fold(r);
 
-        template = execution->args.template ?: TEMPLATE_DEFAULT;
-        execution->template = policy_find_template(call->manager->policy, template);
+        template = execution->args.template ?: TOOL_TEMPLATE_DEFAULT;
+        execution->template = policy_find_template(call->policy, template);
         if (!execution->template)
                 return refuse_template(call->manager, template, ret_text);
 
-        r = authorize_workspace(&call->client->workspace, &execution->args, &execution->workspace,
-                                &execution->workspace_ro, ret_text);
-        return r == AUTHORIZE_E_DENIED ? EXECUTOR_E_REFUSED : error_fold(r);
+        r = authorize_workspace(call->tenant, &call->client->workspace, &execution->args,
+                                &execution->workspace, &execution->workspace_ro, &call->decision);
+        return r == AUTHORIZE_E_DENIED ? EXECUTOR_E_DENIED : error_fold(r);
 }
 
 /* Template, then arguments. */

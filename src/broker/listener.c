@@ -186,14 +186,13 @@ static void refuse_full(Manager *manager, int fd) {
 static void listener_admit(Manager *manager, int connection) {
         _cleanup_(fd_closep) int fd = connection;
         _cleanup_(freep) char *text = NULL;
-        struct ucred peer;
-        socklen_t size = sizeof(peer);
+        _cleanup_(peer_done) Peer peer = {};
         int r;
 
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        if (peer_read(fd, &peer) < 0)
                 return;
 
-        r = authorize_peer(fd, &peer, &text);
+        r = authorize_peer(fd, manager->policy, &peer, &text);
         if (r == AUTHORIZE_E_DENIED) {
                 log_warning("a connection of user %u (pid %d) was refused", (unsigned) peer.uid,
                             (int) peer.pid);
@@ -209,7 +208,7 @@ static void listener_admit(Manager *manager, int connection) {
                 refuse_full(manager, fd);
                 return;
         }
-        r = client_new(manager, TAKE_FD(fd), peer.uid, peer.pid);
+        r = client_new(manager, TAKE_FD(fd), &peer);
         if (r < 0)
                 (void) log_errno(r, "a connection could not be served");
 }

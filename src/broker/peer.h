@@ -6,7 +6,16 @@
  * host, so the uid alone does not tell it from the user: its user namespace does.
  */
 
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/types.h>
+
+typedef struct Peer {
+        uid_t uid;
+        pid_t pid;
+        gid_t *gids; /* its groups, the first one first */
+        size_t n_gids;
+} Peer;
 
 enum {
         _PEER_E_SUCCESS,
@@ -14,6 +23,12 @@ enum {
         PEER_E_UNKNOWN, /* it has ended, or cannot be looked at */
 };
 
-/* Whether the process that connected is in our own user namespace. 0, PEER_E_X or a negative errno.
+/* Who the kernel says that it was when it connected. 0 or a negative errno. */
+int peer_read(int connection, Peer *ret_peer);
+void peer_done(Peer *peer);
+/*
+ * Whether the process that connected is in our own user namespace. A process of another user that
+ * may not be looked at is none of our jobs, which have our own uid or one that is no tenant's. 0,
+ * PEER_E_X or a negative errno.
  */
-int peer_check_namespace(int connection, const struct ucred *peer);
+int peer_check_namespace(int connection, const Peer *peer);

@@ -14,6 +14,7 @@
 enum {
         _EXECUTOR_E_SUCCESS,
         EXECUTOR_E_REFUSED, /* ret_text tells why, for the one who called */
+        EXECUTOR_E_DENIED,  /* of prepare: call->decision tells */
         EXECUTOR_E_ENDED,   /* of start: it ended before it began, finish() has the answer */
 };
 

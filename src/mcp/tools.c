@@ -176,8 +176,27 @@ Tools *tools_free(Tools *tools) {
         return NULL;
 }
 
+static const ToolRights rights[] = {
+        {
+                .name = TOOL_SANDBOX_EXEC,
+                .scopes = {.items = (char *[]){(char[]){"exec"}, NULL}, .n_items = 1},
+                .template_default = TOOL_TEMPLATE_DEFAULT,
+        },
+};
+
+const ToolRights *tools_rights_at(size_t i) {
+        return i < ELEMENTSOF(rights) ? &rights[i] : NULL;
+}
+
+const ToolRights *tools_rights(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(rights); i++)
+                if (string_equal(rights[i].name, name))
+                        return &rights[i];
+        return NULL;
+}
+
 bool tools_have(const char *name) {
-        return string_equal(name, TOOL_SANDBOX_EXEC);
+        return tools_rights(name);
 }
 
 static json_t *limit_schema(LimitName name) {

@@ -8,8 +8,10 @@
 
 #include "basic/macros.h"
 #include "mcp/revision.h"
+#include "policy/evaluate.h"
 
 #define TOOL_SANDBOX_EXEC "sandbox_exec"
+#define TOOL_TEMPLATE_DEFAULT "host"
 
 /* The JSON array of tools, one text for each revision, made once: listing is deterministic. */
 typedef struct Tools {
@@ -21,3 +23,7 @@ DEFINE_CLEANUP(Tools, tools_free);
 int tools_new(Tools **ret_tools);
 
 bool tools_have(const char *name);
+/* What the policy has to know of a tool, or NULL. */
+const ToolRights *tools_rights(const char *name);
+/* The i-th of all; NULL behind the last. */
+const ToolRights *tools_rights_at(size_t i);
