@@ -35,7 +35,7 @@ MAY_INCLUDE = {
     "ipc": "basic",
     "plan": "basic",
     "schema": "basic",
-    "policy": "basic",
+    "policy": "basic schema",
     "mcp": "basic plan policy",
     "cgroup": "basic ipc plan policy",
     "crate": "basic ipc plan policy cgroup",
