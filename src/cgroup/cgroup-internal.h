@@ -67,6 +67,7 @@ struct CgroupTree {
         char *missing[4];
         bool pids_local; /* pids.events.local is there: kernels from 6.11 on */
         bool probed;
+        bool is_left; /* what is in it is removed by the manager */
         struct CgroupTenantList tenants;
         struct CgroupCrateList crates, dying;
 };

@@ -370,7 +370,7 @@ CgroupCrate *cgroup_crate_free(CgroupCrate *crate) {
                 (void) cgroup_crate_kill(crate);
         LIST_REMOVE(crate, entry);
         crate_close(crate);
-        if (crate_remove(crate) == 0)
+        if (crate->tree->is_left || crate_remove(crate) == 0)
                 free(crate);
         else
                 LIST_INSERT_HEAD(&crate->tree->dying, crate, entry);
@@ -419,6 +419,10 @@ int cgroup_tree_launcher_fd(const CgroupTree *tree) {
         return tree->launcher_fd;
 }
 
+void cgroup_tree_leave(CgroupTree *tree) {
+        tree->is_left = tree->source == CGROUP_SOURCE_SCOPE;
+}
+
 static void tree_drop_crates(CgroupTree *tree, uint64_t end_usec) {
         while (cgroup_tree_sweep(tree) > 0 && now_usec() < end_usec)
                 cgroup_wait_empty(tree->jobs.fd, end_usec);
@@ -442,6 +446,15 @@ static int remove_tenant(int jobs_fd, const char *name, void *userdata _unused_)
         return 0;
 }
 
+static void tree_remove_root(CgroupTree *tree, uint64_t end_usec) {
+        if (tree->parent_fd < 0 || tree->root_fd < 0)
+                return;
+        if (cgroup_kill_and_remove(tree->parent_fd, tree->name) == 0)
+                return;
+        cgroup_wait_empty(tree->root_fd, end_usec);
+        (void) cgroup_remove(tree->parent_fd, tree->name);
+}
+
 CgroupTree *cgroup_tree_free(CgroupTree *tree) {
         uint64_t end_usec = now_usec() + CGROUP_END_USEC;
 
@@ -449,15 +462,11 @@ CgroupTree *cgroup_tree_free(CgroupTree *tree) {
                 return NULL;
 
         tree_drop_crates(tree, end_usec);
-        if (tree->jobs.fd >= 0)
+        if (tree->jobs.fd >= 0 && !tree->is_left)
                 (void) cgroup_each_child(tree->jobs.fd, "t-", remove_tenant, NULL);
         cgroup_shared_done(&tree->jobs);
         tree->launcher_fd = fd_close(tree->launcher_fd);
-        if (tree->parent_fd >= 0 && tree->root_fd >= 0 &&
-            cgroup_kill_and_remove(tree->parent_fd, tree->name) < 0) {
-                cgroup_wait_empty(tree->root_fd, end_usec);
-                (void) cgroup_remove(tree->parent_fd, tree->name);
-        }
+        tree_remove_root(tree, end_usec);
         fd_close(tree->root_fd);
         fd_close(tree->parent_fd);
         for (size_t i = 0; i < ELEMENTSOF(tree->missing); i++)

@@ -137,7 +137,8 @@ int cgroup_tree_new_scope(int root_fd, CgroupTree **ret_tree, char **ret_reason)
 int cgroup_tree_new_service(int jobs_fd, CgroupTree **ret_tree, char **ret_reason);
 
 /* Kills and removes what is left; waits a little (2 s at most) for crates that are still dying. All
- * crates must have been freed. Accepts NULL. */
+ * crates must have been freed; of a scope, a process must still sit in launcher/, or see
+ * cgroup_tree_leave(). Accepts NULL. */
 CgroupTree *cgroup_tree_free(CgroupTree *tree);
 DEFINE_CLEANUP(CgroupTree, cgroup_tree_free);
 
@@ -268,6 +269,14 @@ bool cgroup_crate_job_is_populated(const CgroupCrate *crate);
 
 /* Tries once more to remove what could not be removed at once. Returns how many are left. */
 size_t cgroup_tree_sweep(CgroupTree *tree);
+
+/*
+ * From here on nothing is removed from a scope. One that has become empty is removed by its
+ * manager, who gives up for good if something in it vanishes under his hands: so whoever has no
+ * process of his own in the scope any more must keep his hands off. Other trees are not touched by
+ * this.
+ */
+void cgroup_tree_leave(CgroupTree *tree);
 
 /* --- the old way, until all callers have moved --- */
 

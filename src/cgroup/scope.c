@@ -350,6 +350,10 @@ static int scope_start(Scope *scope) {
         r = bus_open(scope);
         if (r == -ENOMEM)
                 return r;
+        if (r == -EPIPE || r == -ECONNRESET) {
+                scope_fail_closed(scope);
+                return 0;
+        }
         if (r < 0) {
                 scope_fail(scope, "the service manager at %s cannot be reached: %s",
                            scope->manager.path,

@@ -18,8 +18,8 @@
 
 #define HELPER_NAME "agentcrate-scope"
 #define HELPER_LINK_FD 3
-/* The program itself gives up after 5 s; this is for one that hangs. */
-#define HELPER_TIMEOUT_USEC (5 * USEC_PER_SEC + 250 * USEC_PER_MSEC)
+/* The program itself gives up 5 s after its start; this is for one that hangs. */
+#define HELPER_TIMEOUT_USEC (6 * USEC_PER_SEC)
 
 enum {
         HELPER_STATE_ASKED = 1U << 0,

@@ -23,7 +23,7 @@ typedef struct RunCgroups {
 /* Begins to look, with the launcher that is to sit in it. What the host refuses is a reason. 0 or a
  * negative errno. */
 int run_cgroups_begin(RunCgroups *cgroups, pid_t launcher);
-/* Waits for the answer, at most until 5 s after the beginning: from then on there is a tree or a
+/* Waits for the answer, at most until 6 s after the beginning: from then on there is a tree or a
  * reason. 0 or a negative errno. */
 int run_cgroups_wait(RunCgroups *cgroups);
 /* All crates in it must have been freed, and the launcher must have ended. */

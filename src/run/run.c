@@ -59,6 +59,9 @@ static void runner_done(Runner *runner) {
         }
         if (runner->launcher)
                 runner->launcher = launcher_free(runner->launcher);
+        /* The launcher has gone, and the crate too unless something holds it up. */
+        if (runner->cgroups.tree)
+                cgroup_tree_leave(runner->cgroups.tree);
         runner->cgroup = cgroup_crate_free(runner->cgroup);
         run_cgroups_done(&runner->cgroups);
         /* The launcher ends before its crate, so init has become our child. */
