@@ -67,7 +67,9 @@ static int append_request(StrBuf *out, unsigned id, const char *method, const ch
         if (r >= 0)
                 r = strbuf_appendf(out,
                                    "\"_meta\":{\"" MCP_META_VERSION "\":\"%s\","
-                                   "\"" MCP_META_CAPABILITIES "\":{}",
+                                   "\"" MCP_META_CLIENT
+                                   "\":{\"name\":\"agentcrate\",\"version\":\"" PACKAGE_VERSION
+                                   "\"},\"" MCP_META_CAPABILITIES "\":{}",
                                    mcp_revision_to_string(MCP_REVISION_LATEST));
         if (r >= 0 && with_progress)
                 r = strbuf_appendf(out, ",\"progressToken\":%u", id);

@@ -40,17 +40,18 @@ MAY_INCLUDE = {
     "cgroup": "basic ipc plan policy",
     "crate": "basic ipc plan policy cgroup",
     "launcher": "basic ipc plan",
-    "broker": "basic ipc plan schema policy mcp cgroup crate",
+    "record": "basic",
+    "broker": "basic ipc plan schema policy record mcp cgroup crate",
     "run": "basic ipc plan policy cgroup crate launcher",
     "doctor": "basic ipc plan policy cgroup crate run",
-    "cli": "basic mcp doctor",
+    "cli": "basic policy record mcp doctor",
 }
 # The folders that may include a library's headers: what is linked follows from that. cgroup and
 # crate have no libsystemd, since agentcrate-run shall start quickly.
 MAY_USE = {
-    "systemd": "broker doctor",
+    "systemd": "broker doctor record",
     "jansson": "basic crate mcp broker doctor cli",
-    "nettle": "plan crate mcp",
+    "nettle": "plan crate mcp record",
     "netlink": "launcher",
     "sys/capability": "launcher",
     "seccomp": "policy",
