@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # test-timeout: 1200
 # Whether the emulated machine is what the other tests in it count on.
-exec "$(dirname "$0")/batch" -t 300 vm/inside-smoke.py
+exec "$(dirname "$0")/batch" -t 300 vm/inside-smoke.py vm/inside-doctor.py
