@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "basic/error.h"
-#include "cgroup/scope.h"
+#include "scope/scope.h"
 
 struct CgroupsAsk {
         Scope *scope;

@@ -144,9 +144,10 @@ Manager *manager_free(Manager *manager) {
         while (!LIST_EMPTY(&manager->calls))
                 call_drop(LIST_FIRST(&manager->calls));
         launchers_stop(manager);
+        /* While the parent still sits in it: see cgroup_tree_leave(). */
+        cgroup_tree_free(manager->cgroups);
         parent_free(manager->parent);
         (void) fd_close(manager->listen_fd);
-        cgroup_tree_free(manager->cgroups);
         free(manager->cgroups_reason);
         for (size_t i = 0; i < ELEMENTSOF(manager->signals); i++)
                 sd_event_source_disable_unref(manager->signals[i]);

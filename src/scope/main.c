@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "basic/error.h"
-#include "cgroup/scope.h"
+#include "scope/scope.h"
 #include "ipc/link.h"
 #include "ipc/proto.h"
 

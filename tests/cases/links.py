@@ -24,6 +24,8 @@ LIBRARIES = {
 }
 PROGRAMS = {
     "agentcrate-launcher": (tap.libexec, [], list(LIBRARIES)),
+    "agentcrate-scope": (tap.libexec, ["libsystemd"],
+                         [library for library in LIBRARIES if library != "libsystemd"]),
     "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle"], ["libcurl", "libseccomp"]),
     "agentcrate-run": (tap.program, ["jansson", "nettle"],
                        ["libsystemd", "libcurl", "libseccomp", "pcre2"]),
@@ -38,10 +40,11 @@ MAY_INCLUDE = {
     "policy": "basic schema",
     "mcp": "basic plan policy",
     "cgroup": "basic ipc plan policy",
+    "scope": "basic ipc cgroup",
     "crate": "basic ipc plan policy cgroup",
     "launcher": "basic ipc plan",
     "record": "basic",
-    "broker": "basic ipc plan schema policy record mcp cgroup crate",
+    "broker": "basic ipc plan schema policy record mcp cgroup scope crate",
     "run": "basic ipc plan policy cgroup crate launcher",
     "doctor": "basic ipc plan policy cgroup crate run",
     "cli": "basic policy record mcp doctor",
@@ -49,7 +52,7 @@ MAY_INCLUDE = {
 # The folders that may include a library's headers: what is linked follows from that. cgroup and
 # crate have no libsystemd, since agentcrate-run shall start quickly.
 MAY_USE = {
-    "systemd": "broker doctor record",
+    "systemd": "broker doctor record scope",
     "jansson": "basic crate mcp broker doctor cli",
     "nettle": "plan crate mcp record",
     "netlink": "launcher",

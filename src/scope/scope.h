@@ -3,7 +3,7 @@
 
 /*
  * A transient scope with a delegated subtree, asked of the service manager on an sd-event loop. In
- * a library of its own (libcgroupscope.a), since it alone needs libsystemd.
+ * a folder of its own, since it alone needs libsystemd.
  *
  * The scope has a unique name, is collected when it ends however it ended, and is asked for with
  * the processes that shall sit in it, so that it is never empty. It counts as had only once the

@@ -7,7 +7,7 @@
  * which; whatever comes after that is ignored.
  */
 
-#include "cgroup/scope.h"
+#include "scope/scope.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
