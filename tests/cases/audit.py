@@ -403,6 +403,21 @@ def bad_places():
             tap.contains(str(failure), "audit.jsonl", name)
 
 
+def bad_place_continues():
+    """Without a log, where the policy says so: it is said, and a place that is mended is taken."""
+    state = tap.folder("state")
+    path = os.path.join(state, "audit.jsonl")
+    os.mkdir(path)
+    with mcp.Broker(env=configured(on_failure="continue"), state=state) as broker:
+        with broker.client() as client:
+            client.exec("/bin/true")
+            tap.contains(broker.errors(), "calls go on without (audit.on_failure)")
+            os.rmdir(path)
+            client.exec("/bin/true")
+        tap.equal(mcp.check_pairs(mcp.audit_records(path)), 2, "calls")
+        verify(path)
+
+
 # --- kill ---
 
 
@@ -642,6 +657,7 @@ def tests():
     tap.case("a log that was removed is begun anew", removed)
     tap.case("two brokers never write one log", one_writer)
     tap.case("a log at a bad place is refused by name", bad_places)
+    tap.case("a log at a bad place is done without where the policy says so", bad_place_continues)
     for call, when, limit in (("write", 1, None), ("pwrite64", 1, None), ("ftruncate", 1, 100)):
         title = f"a kill at {call} leaves a log that goes on"
         tap.case(title, killed, call, when, limit)
