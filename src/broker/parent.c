@@ -47,8 +47,8 @@ static void parent_decide_limits(Parent *parent) {
         manager->limits_host = (LimitsHost){
                 .cgroups = manager->cgroups,
                 .reason = manager->cgroups_reason,
-                /* Of other users' processes little is to be seen. */
-                .can_sample = !parent->is_service,
+                /* Of another user's processes it sees what is resident, which is more, not less. */
+                .can_sample = true,
                 .enforce = config->enforce_given ? config->enforce
                            : parent->is_service  ? ENFORCE_STRICT
                                                  : ENFORCE_SAMPLED,

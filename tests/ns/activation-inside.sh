@@ -48,7 +48,7 @@ install_tree() {
                 link_units system "$AGENTCRATE_SYSTEM_UNIT_DIR" &&
                 link_units user "$AGENTCRATE_USER_UNIT_DIR" &&
                 mkdir -p /etc/agentcrate "$config_dir" &&
-                echo '{"idle_exit": "2s"}' >"$config_dir/agentcrated.json" &&
+                echo '{"idle_exit": "2s", "enforce": "sampled"}' >"$config_dir/agentcrated.json" &&
                 systemctl daemon-reload && as_user systemctl --user daemon-reload
 }
 
@@ -59,7 +59,7 @@ link_units() {
         /lib/* | /usr/lib/* | /etc/*) return 0 ;;
         esac
         mkdir -p "/etc/systemd/$kind"
-        ln -sf "$folder"/agentcrated.* "/etc/systemd/$kind/"
+        ln -sf "$folder"/agentcrate* "/etc/systemd/$kind/"
 }
 
 # call WHO COMMAND…: prints the result of the job.
@@ -101,10 +101,11 @@ has_process() {
 # The unit's own group is empty, since processes sit in groups below it.
 own_groups() {
         local group
-        group=/sys/fs/cgroup$(show ControlGroup agentcrated.service)
+        group=/sys/fs/cgroup$(show ControlGroup "$launcher_unit")
         find "$group" -name cgroup.procs -exec grep -H . {} +
-        ! grep -q . "$group/cgroup.procs" && grep -q . "$group/broker/cgroup.procs" &&
-                grep -q . "$group/launcher/cgroup.procs" && [[ -d $group/jobs ]]
+        ! grep -q . "$group/cgroup.procs" && grep -q . "$group/launcher/cgroup.procs" &&
+                [[ -d $group/jobs ]] || return 1
+        [[ $launcher_unit != agentcrated.service ]] || grep -q . "$group/broker/cgroup.procs"
 }
 
 group_is_gone() {
@@ -114,14 +115,14 @@ group_is_gone() {
 # A job outlives neither the stop of the service nor its caller.
 stop_with_job() {
         local who=$1 group caller status=0
-        group=$(show ControlGroup agentcrated.service)
+        group=$(show ControlGroup "$launcher_unit")
         call "$who" "exec sleep 4242" >/tmp/answer 2>&1 &
         caller=$!
         wait_for has_process '^sleep 4242' || return 1
         "${manager[@]}" stop agentcrated.service || return 1
         wait "$caller" || status=$?
-        no_process '^sleep 4242' && no_process agentcrate-launcher && no_process agentcrated || return 1
-        group_is_gone "$group" || return 1
+        no_process agentcrated && wait_for no_process '^sleep 4242' &&
+                wait_for no_process agentcrate-launcher && wait_for group_is_gone "$group" || return 1
         ((status != 0)) || { echo "the caller was told that all is well:"; cat /tmp/answer; return 1; }
 }
 
@@ -157,6 +158,62 @@ workspace_call() {
                 [[ $(stat -c %u "$folder/new") == 0 ]]
 }
 
+# What the broker of the system may do: nothing.
+has_no_rights() {
+        local pid
+        pid=$(show MainPID agentcrated.service)
+        grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp):?' "/proc/$pid/status"
+        [[ $(stat -c %U "/proc/$pid") == agentcrate ]] || { echo "it is another user"; return 1; }
+        ! grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb):.*[1-9a-f]' "/proc/$pid/status" &&
+                grep -qE '^NoNewPrivs:\s*1' "/proc/$pid/status"
+}
+
+# The cgroup of the jobs is the broker's, what holds it and bounds it from above is not.
+jobs_are_given() {
+        local group
+        group=/sys/fs/cgroup$(show ControlGroup "$launcher_unit")
+        stat -c '%U %a %n' "$group" "$group"/cgroup.procs "$group"/jobs "$group"/jobs/cgroup.*
+        [[ $(stat -c %U "$group") == root && $(stat -c %U "$group/jobs") == agentcrate &&
+        $(stat -c %U "$group/jobs/cgroup.procs") == agentcrate &&
+        $(stat -c %U "$group/cgroup.procs") == root ]]
+}
+
+# An id of the launcher's own range, which is no user's.
+job_uid() {
+        local pid
+        call as_root "exec sleep 4243" >/dev/null 2>&1 &
+        wait_for has_process '^sleep 4243' || return 1
+        pid=$(pgrep -f '^sleep 4243')
+        stat -c %u "/proc/$pid"
+        [[ $(stat -c %u "/proc/$pid") -ge 1879048192 ]]
+        local status=$?
+        kill "$pid"
+        wait
+        return "$status"
+}
+
+# The launcher alone knows what of the host may be shown: the broker does not look there.
+bind_roots_hold() {
+        local folder answer
+        folder=$(mktemp -d /srv/closed.XXXXXX)
+        chmod 755 "$folder"
+        answer=$("$bin/agentcrate" call -w "$folder" sandbox_exec '{"command": "true"}' 2>&1) &&
+                { echo "it was shown: $answer"; return 1; }
+        grep -q "bind roots" <<<"$answer" || { echo "$answer"; return 1; }
+}
+
+# A file of the bind roots that others may write to counts as none.
+bad_roots() {
+        chmod 666 "$config_dir/bind-roots"
+        systemctl start agentcrated.socket
+        ! "$bin/agentcrate" tools >/dev/null 2>&1 || { echo "it was served"; return 1; }
+        journalctl -u agentcrate-launcher.service -n 20 --no-pager 2>/dev/null
+        chmod 644 "$config_dir/bind-roots"
+        systemctl stop agentcrated.socket agentcrated.service agentcrate-launcher.socket \
+                agentcrate-launcher.service
+        systemctl reset-failed
+}
+
 no_broker() {
         ! "$1" "$bin/agentcrate" tools 2>&1
 }
@@ -167,24 +224,42 @@ config_dir=$prefix/etc/agentcrate
 [[ $prefix != /usr ]] || config_dir=/etc/agentcrate
 
 check "make install's tree can be copied over /" install_tree
+check "sysusers make the user" systemd-sysusers "$AGENTCRATE_SYSUSERS_DIR/agentcrate.conf"
+for unit in agentcrate-launcher.socket agentcrate-launcher.service agentcrate.slice; do
+        check "systemd-analyze verify $unit" systemd-analyze verify --man=no "$unit"
+done
 for unit in agentcrated.socket agentcrated.service; do
         check "systemd-analyze verify $unit" systemd-analyze verify --man=no "$unit"
         check "systemd-analyze --user verify $unit" as_user systemd-analyze --user verify --man=no "$unit"
 done
 check "tmpfiles make the folder" systemd-tmpfiles --create "$AGENTCRATE_TMPFILES_DIR/agentcrate.conf"
 check "the folder is root's" expect '^755 root$' stat -c '%a %U' /run/agentcrate
+check "the locks are for both" expect '^660 root agentcrate$' stat -c '%a %U %G' /run/agentcrate/subuids
+check "the bind roots are in their place" expect '^644 root$' stat -c '%a %U' "$config_dir/bind-roots"
+# Where the tests' workspaces lie.
+echo "rw /tmp" >>"$config_dir/bind-roots"
 
 manager=(systemctl)
+launcher_unit=agentcrate-launcher.service
 tests_of system as_root "$system_socket"
 
 systemctl start agentcrated.socket
 check "system: a plain user may not connect" refused as_user env AGENTCRATE_SOCKET="$system_socket" \
         "$bin/agentcrate" tools
 check "system: root may mount a workspace of root's" expect 'from outside' workspace_call
-systemctl stop agentcrated.socket agentcrated.service
+check "system: the broker has no rights" has_no_rights
+check "system: it sits in its slice" expect '^agentcrate.slice$' show Slice agentcrated.service
+check "system: jobs/ is the broker's" jobs_are_given
+check "system: a job is a uid of its own" job_uid
+check "system: a workspace below no bind root is refused by name" bind_roots_hold
+check "system: a plain user cannot reach the launcher" refused as_user \
+        python3 -c 'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect("/run/agentcrate/launcher.sock")'
+systemctl stop agentcrated.socket agentcrated.service agentcrate-launcher.socket agentcrate-launcher.service
+check "system: bind roots that others may change are none" bad_roots
 
 manager=(as_user systemctl --user)
 wait_for as_user systemctl --user show -P Version
+launcher_unit=agentcrated.service
 tests_of user as_user /run/user/1000/agentcrate/agentcrate.sock
 
 echo "1..$count"

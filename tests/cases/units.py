@@ -1,0 +1,88 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+# test-as: root
+"""The system units: how much of the host each may touch, by the judgement of systemd's own tool, and
+that the AppArmor profile is one."""
+
+import glob
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tap  # pylint: disable=wrong-import-position
+
+
+def unit(name):
+    root = os.environ.get("AGENTCRATE_ROOT", "")
+    path = root + os.environ.get("AGENTCRATE_SYSTEM_UNIT_DIR", "") + "/" + name
+    tap.check(os.path.isfile(path), f"{path} is not installed")
+    return path
+
+
+def exposure(name, maximum):
+    """From 0 (nothing) to 10 (all of the host)."""
+    if not shutil.which("systemd-analyze"):
+        raise tap.Skip("host has no systemd-analyze")
+    ran = tap.run(["systemd-analyze", "security", "--offline=true", "--no-pager", unit(name)])
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", ran.text)
+    if not found:
+        raise tap.Failed(f"no level: {ran}")
+    tap.check(float(found[1]) <= maximum, f"{found[1]} is above {maximum}:\n{ran.text}")
+
+
+def settings(name):
+    """Key -> values of a unit file, in their order."""
+    found = {}
+    with open(unit(name), encoding="utf-8") as file:
+        text = file.read().replace("\\\n", " ")
+    for line in text.splitlines():
+        if "=" in line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def broker_has_no_rights():
+    seen = settings("agentcrated.service")
+    tap.equal(seen["User"], ["agentcrate"])
+    tap.equal(seen["CapabilityBoundingSet"], [""])
+    tap.check("Delegate" not in seen and "AmbientCapabilities" not in seen, str(seen))
+
+
+def launcher_capabilities():
+    """Each one is explained, and no more are had than that."""
+    seen = settings("agentcrate-launcher.service")
+    has = {cap for value in seen["CapabilityBoundingSet"] for cap in value.split()}
+    with open(unit("agentcrate-launcher.service"), encoding="utf-8") as file:
+        lines = [line[4:36] for line in file if line.startswith("#   ")]
+    told = {f"CAP_{word}" for line in lines for word in line.split() if word.isupper()}
+    tap.equal(has, told & has)
+    tap.equal(has, {f"CAP_{name}" for name in (
+        "SYS_ADMIN NET_ADMIN SETUID SETGID SETPCAP SYS_CHROOT DAC_OVERRIDE DAC_READ_SEARCH CHOWN KILL "
+        "SYS_RESOURCE").split()})
+
+
+def apparmor():
+    parser = shutil.which("apparmor_parser")
+    if not parser:
+        raise tap.Skip("host has no apparmor_parser")
+    paths = glob.glob(os.path.join(os.environ["AGENTCRATE_TEST_DIR"], "apparmor", "*"))
+    tap.check(paths, "no profile was made")
+    for path in paths:
+        tap.run([parser, "-QK", path]).expect(0)
+
+
+def tests():
+    tap.case("agentcrated.service: exposed at most 1.5", exposure, "agentcrated.service", 1.5)
+    tap.case("agentcrate-launcher.service: exposed at most 7.5", exposure,
+             "agentcrate-launcher.service", 7.5)
+    tap.case("agentcrated.service: a user without rights", broker_has_no_rights)
+    tap.case("agentcrate-launcher.service: capabilities, each explained", launcher_capabilities)
+    tap.case("AppArmor profile: its syntax", apparmor)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main(tests))
