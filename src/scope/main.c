@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 
 #include "basic/error.h"
-#include "scope/scope.h"
 #include "ipc/link.h"
 #include "ipc/proto.h"
+#include "scope/scope.h"
 
 #define SCOPE_LINK_FD 3
 

@@ -61,6 +61,7 @@ static int on_defer(sd_event_source *source, void *userdata) {
         Scope *scope = userdata;
 
         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        scope_close_bus(scope);
         scope->callback(scope, scope->result, scope->userdata);
         return 0;
 }
@@ -333,6 +334,9 @@ static int bus_open(Scope *scope) {
                 r = sd_bus_set_address(scope->bus, address);
         if (r >= 0 && scope->manager.is_bus)
                 r = sd_bus_set_bus_client(scope->bus, 1);
+        /* Else the end of the loop would wait for a manager that does not answer. */
+        if (r >= 0)
+                r = sd_bus_set_close_on_exit(scope->bus, 0);
         if (r >= 0)
                 r = sd_bus_start(scope->bus);
         if (r >= 0)

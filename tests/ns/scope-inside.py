@@ -267,6 +267,104 @@ def helper(expected, text):
     reason_of("user", expected, env={"AGENTCRATE_LIBEXEC_DIR": folder})
 
 
+# --- the broker ---
+
+
+class Broker:
+    """A user's broker that is no unit, so that it has no subtree of its own."""
+
+    def __init__(self, env=None):
+        self.folder = tap.folder("broker")
+        os.chown(self.folder, 1000, 1000)
+        self.env = {"PATH": "/usr/bin:/bin", "HOME": self.folder, "XDG_RUNTIME_DIR": "/run/user/1000",
+                    "AGENTCRATE_SOCKET": self.folder + "/socket"}
+        for name in ("AGENTCRATE_LIBEXEC_DIR", "AGENTCRATE_DATA_DIR"):
+            if name in os.environ:
+                self.env[name] = os.environ[name]
+        self.log = open(self.folder + "/log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [*self.as_user(), tap.libexec("agentcrated"), "--listen", self.folder + "/socket"],
+            env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, stdout=self.log,
+            stderr=self.log)
+
+    @staticmethod
+    def as_user():
+        return ["setpriv", "--reuid=1000", "--regid=1000", "--init-groups"]
+
+    def text(self):
+        with open(self.folder + "/log", encoding="utf-8") as file:
+            return file.read()
+
+    def __enter__(self):
+        ready = tap.wait_until(lambda: os.path.exists(self.folder + "/socket"), PATIENCE)
+        tap.check(ready, lambda: f"the broker is not ready: {self.text()}")
+        return self
+
+    def call(self, command):
+        ran = tap.run([*self.as_user(), tap.program("agentcrate"), "call", "--json", "sandbox_exec",
+                       json.dumps({"command": command})], env=self.env, timeout=60)
+        tap.check(ran.rc == 0, lambda: f"{ran} {self.text()}")
+        return json.loads(ran.out)["structuredContent"]
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(timeout=30)
+        self.log.close()
+
+
+def broker_in_scope():
+    with Broker() as broker:
+        for _ in range(3):
+            path = broker.call(OWN)["stdout"]
+            tap.check(re.fullmatch(r"0::/jobs/t-0/c-[0-9a-f]{16}/exec-1\n", path), path)
+        tap.equal(len(scopes()), 1, "scopes")
+        own = re.search("^0::(.*)$", open(f"/proc/{broker.process.pid}/cgroup",
+                                          encoding="ascii").read(), re.M)[1]
+        tap.lacks(own, "agentcrate-", "the broker's own cgroup")
+    tap.equal(broker.process.returncode, 0, "exit status")
+    tap.check(tap.wait_until(lambda: not left(), 20), lambda: f"left: {left()}")
+
+
+def broker_killed():
+    """LEAK-01: a killed broker leaves nothing, and the next one works."""
+    with Broker() as broker:
+        broker.call("true")
+        client = subprocess.Popen([*broker.as_user(), tap.program("agentcrate"), "call",
+                                   "sandbox_exec", '{"command": "sleep 543"}'], env=broker.env,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        job = lambda: subprocess.run(["pgrep", "-f", "^sleep 543"], stdout=subprocess.PIPE,
+                                     text=True, check=False).stdout
+        tap.check(tap.wait_until(job, 20), "the job does not start")
+        broker.process.kill()
+        client.wait(timeout=30)
+        tap.check(tap.wait_until(lambda: not job() and not left(), 20),
+                  lambda: f"left: {job()} {left()}")
+    with Broker() as broker:
+        tap.contains(broker.call(OWN)["stdout"], "/exec-1", "the next job's cgroup")
+    tap.check(tap.wait_until(lambda: not left(), 20), lambda: f"left: {left()}")
+
+
+def broker_without(expected, answer=None, listen=True):
+    with Manager(answer, listen) as env, Broker(env) as broker:
+        answered = broker.call(OWN)
+        tap.lacks(answered["stdout"], "exec-1", "the job's cgroup")
+        tap.contains(json.dumps(answered["evidence"]), expected, "evidence")
+        tap.contains(broker.text(), expected, "the broker's log")
+
+
+def broker_stopped_early():
+    """A broker that waits for a manager ends when it is told to."""
+    with Manager() as env:
+        broker = Broker(env)
+        tap.check(tap.wait_until(lambda: subprocess.run(
+            ["pgrep", "-P", str(broker.process.pid)], stdout=subprocess.DEVNULL,
+            check=False).returncode == 0, 20), "the broker has no child")
+        began = time.monotonic()
+        broker.__exit__()
+        tap.check(time.monotonic() - began < 4, "the stop waits for the manager")
+
+
 def main():
     for who in ("root", "user"):
         tap.case(f"{who}: the job sits in a scope of its own", in_scope, who)
@@ -287,6 +385,13 @@ def main():
     tap.case("a manager that falls silent", with_manager, "has not answered within 5 s", silent)
     tap.case("a manager that hangs up when asked", with_manager, "has closed the connection",
              hang_up_late)
+    tap.case("broker: jobs sit in a scope of its own", broker_in_scope)
+    tap.case("broker: LEAK-01: a killed one leaves nothing", broker_killed)
+    tap.case("broker: a dead socket", broker_without, "Connection refused", listen=False)
+    tap.case("broker: a manager that never answers", broker_without, "has not answered within 5 s")
+    tap.case("broker: stopped while it waits", broker_stopped_early)
+    tap.case("broker: a manager that says no", broker_without,
+             "The answer is no. (org.example.No)", refuse)
     tap.case("a helper that is missing", helper, "cannot be started", None)
     tap.case("a helper that hangs", helper, "has not answered in time", "exec sleep 60")
     tap.case("a helper that ends", helper, "ended without an answer", "exit 0")
