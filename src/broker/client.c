@@ -232,14 +232,29 @@ static int client_act(Client *client, Batch *batch, const RpcLine *line, const R
         return error_trace(call_start(client, batch, line->doc, request));
 }
 
+/* The tools that a message is about: of those that are listed, the client sees its own. */
+static int client_tools(Client *client, const RpcMessage *message, const Tools **ret_tools) {
+        Manager *manager = client->manager;
+
+        if (message->kind != RPC_REQUEST || !string_equal(message->method, "tools/list")) {
+                *ret_tools = manager->tools;
+                return 0;
+        }
+        return error_trace(catalogue_get(
+                manager->catalogue, authorize_tenant(manager->policy, &client->who), ret_tools));
+}
+
 static int client_handle_message(Client *client, Batch *batch, const RpcLine *line,
                                  const RpcMessage *message) {
         _cleanup_(mcp_request_done) McpRequest request = MCP_REQUEST_NULL;
         bool first = !client->spoken;
+        const Tools *tools;
         int r;
 
         client->spoken = true;
-        r = mcp_handle(client->manager->tools, &client->peer, line, message, &request);
+        r = client_tools(client, message, &tools);
+        if (r == 0)
+                r = mcp_handle(tools, &client->peer, line, message, &request);
         if (r < 0)
                 return error_trace(r);
 

@@ -19,11 +19,12 @@
 struct LauncherUnit {
         LIST_ENTRY(LauncherUnit) entry;
         Manager *manager;
-        const Template *template;
-        LauncherRun *run;    /* NULL: none runs */
-        uint64_t pause_usec; /* 0: the last one worked */
-        uint64_t not_before; /* monotonic */
-        CrateError error;    /* of the last failure */
+        char *name;
+        const Template *template; /* of the policy in force; NULL: it is gone */
+        LauncherRun *run;         /* NULL: none runs */
+        uint64_t pause_usec;      /* 0: the last one worked */
+        uint64_t not_before;      /* monotonic */
+        CrateError error;         /* of the last failure */
 };
 
 struct LauncherRun {
@@ -54,9 +55,8 @@ static void unit_set_error(LauncherUnit *unit, CrateError *error) {
         crate_error_done(&unit->error);
         unit->error = *error;
         *error = CRATE_ERROR_NULL;
-        log_error("template %s: %s%s%s", unit->template->name,
-                  unit->error.text ?: "its launcher failed", unit->error.remedy ? "; " : "",
-                  unit->error.remedy ?: "");
+        log_error("template %s: %s%s%s", unit->name, unit->error.text ?: "its launcher failed",
+                  unit->error.remedy ? "; " : "", unit->error.remedy ?: "");
 }
 
 static int error_copy(const CrateError *from, CrateError *to) {
@@ -182,26 +182,62 @@ static int unit_start(LauncherUnit *unit, CrateError *ret_error) {
         return 0;
 }
 
-int launchers_start(Manager *manager) {
-        for (size_t i = 0; i < manager->policy->n_templates; i++) {
-                _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
-                LauncherUnit *unit;
-                int r;
+static LauncherUnit *find_unit(Manager *manager, const char *name) {
+        LauncherUnit *unit;
 
-                unit = calloc(1, sizeof(LauncherUnit));
-                if (!unit)
-                        return error_origin(-ENOMEM);
+        LIST_FOREACH (unit, &manager->launchers, entry)
+                if (string_equal(unit->name, name))
+                        break;
+        return unit;
+}
 
-                unit->manager = manager;
-                unit->template = manager->policy->templates[i];
-                LIST_INSERT_HEAD(&manager->launchers, unit, entry);
-                r = unit_start(unit, &error);
-                if (r < 0)
-                        return error_trace(r);
-                if (r > 0)
-                        unit_set_error(unit, &error);
+static int unit_add(Manager *manager, const Template *template) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        LauncherUnit *unit;
+        int r;
+
+        unit = calloc(1, sizeof(LauncherUnit));
+        if (!unit)
+                return error_origin(-ENOMEM);
+        unit->name = strdup(template->name);
+        if (!unit->name) {
+                free(unit);
+                return error_origin(-ENOMEM);
         }
-        return 0;
+
+        unit->manager = manager;
+        unit->template = template;
+        LIST_INSERT_HEAD(&manager->launchers, unit, entry);
+        r = unit_start(unit, &error);
+        if (r > 0)
+                unit_set_error(unit, &error);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+int launchers_start(Manager *manager) {
+        int r = 0;
+
+        for (size_t i = 0; i < manager->policy->n_templates && r == 0; i++)
+                r = unit_add(manager, manager->policy->templates[i]);
+        return error_trace(r);
+}
+
+int launchers_reload(Manager *manager) {
+        LauncherUnit *unit;
+        int r = 0;
+
+        /* What failed by the old template may work by the new one. A unit stays, for the crates of
+         * its launcher, and should the template come back. */
+        LIST_FOREACH (unit, &manager->launchers, entry) {
+                unit->template = policy_find_template(manager->policy, unit->name);
+                unit->pause_usec = unit->not_before = 0;
+                if (!unit->template)
+                        launcher_run_unref(TAKE_PTR(unit->run));
+        }
+        for (size_t i = 0; i < manager->policy->n_templates && r == 0; i++)
+                if (!find_unit(manager, manager->policy->templates[i]->name))
+                        r = unit_add(manager, manager->policy->templates[i]);
+        return error_trace(r);
 }
 
 void launchers_stop(Manager *manager) {
@@ -211,6 +247,7 @@ void launchers_stop(Manager *manager) {
                 LIST_REMOVE(unit, entry);
                 unit_drop_run(unit);
                 crate_error_done(&unit->error);
+                free(unit->name);
                 free(unit);
         }
 }
@@ -224,7 +261,7 @@ static void unit_retire_stale(LauncherUnit *unit, const CratePlan *tree) {
         if (!unit->run || string_equal(unit->run->tree_digest, digest))
                 return;
         log_notice("template %s: the host has changed what it shows, a new launcher is started",
-                   unit->template->name);
+                   unit->name);
         launcher_run_unref(TAKE_PTR(unit->run));
 }
 
@@ -234,10 +271,8 @@ int launchers_get(Manager *manager, const Template *template, const CratePlan *t
         LauncherUnit *unit;
         int r;
 
-        LIST_FOREACH (unit, &manager->launchers, entry)
-                if (unit->template == template)
-                        break;
-        if (!unit)
+        unit = find_unit(manager, template->name);
+        if (!unit || !unit->template)
                 return error_origin(-ENOENT);
 
         unit_retire_stale(unit, tree);

@@ -20,6 +20,12 @@ enum {
 
 /* Starts one for each template. What cannot be started is logged, and told to those who ask. */
 int launchers_start(Manager *manager);
+/*
+ * To be called when another policy has taken the place of the one before. A template that is new
+ * gets a launcher, one that is gone loses it, and one that shows something else gets a new one when
+ * it is asked for; crates keep the launcher that they have.
+ */
+int launchers_reload(Manager *manager);
 /* All crates must have been freed. */
 void launchers_stop(Manager *manager);
 

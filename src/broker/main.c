@@ -15,6 +15,7 @@
 #include "broker/log.h"
 #include "broker/manager.h"
 #include "broker/privileges.h"
+#include "broker/reload.h"
 
 typedef struct BrokerOptions {
         bool help, version;
@@ -126,40 +127,6 @@ static int open_listener(const char *path, int *ret_fd) {
         return r > 0 ? MAIN_E_FAILED : error_trace(r);
 }
 
-/* It may serve without: its tools tell why nothing can be run. */
-static int warn_without_templates(const StrV *dirs) {
-        _cleanup_(freep) char *text = NULL;
-        int r;
-
-        r = policy_explain_empty(dirs, &text);
-        if (r < 0)
-                return error_trace(r);
-        log_warning("nothing can be run: %s", text);
-        return 0;
-}
-
-static int load_policy(Policy **ret_policy) {
-        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
-        _cleanup_(strv_done) StrV dirs = STRV_NULL;
-        int r;
-
-        r = policy_default_dirs(&dirs);
-        if (r < 0)
-                return error_trace(r);
-
-        r = policy_load(&dirs, &diags, ret_policy);
-        for (size_t i = 0; i < diags.n_items; i++) {
-                _cleanup_(freep) char *text = diag_format(&diags.items[i]);
-
-                log_error("%s", text ?: diags.items[i].text);
-        }
-        if (diags.n_dropped > 0)
-                log_error("and %zu more faults", diags.n_dropped);
-        if (r == 0 && (*ret_policy)->n_templates == 0)
-                r = warn_without_templates(&dirs);
-        return r > 0 ? MAIN_E_FAILED : error_trace(r);
-}
-
 static void warn_of_audit(const char *text) {
         log_warning("%s", text);
 }
@@ -195,9 +162,10 @@ static int run(const BrokerOptions *options) {
         ManagerConfig config = {.launcher_path = options->launcher, .listen_path = options->listen};
         int r;
 
-        r = load_policy(&policy);
+        /* Whom a launcher service serves is the machine's. */
+        r = reload_read(options->launcher ? POLICY_SYSTEM : POLICY_USER, &policy);
         if (r != 0)
-                return r;
+                return r > 0 ? MAIN_E_FAILED : error_trace(r);
         r = open_audit(&policy->config, &audit);
         if (r == 0)
                 r = open_listener(options->listen, &fd);

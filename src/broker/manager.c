@@ -12,6 +12,7 @@
 #include "broker/listener.h"
 #include "broker/log.h"
 #include "broker/parent.h"
+#include "broker/reload.h"
 
 static bool clients_are_drained(const Manager *manager) {
         const Client *client;
@@ -100,8 +101,7 @@ static int on_hangup(sd_event_source *source _unused_, const struct signalfd_sig
         Manager *manager = userdata;
 
         audit_reopen(manager->audit);
-        log_notice("SIGHUP: the audit log was opened anew; the configuration is read only at the "
-                   "start");
+        reload_policy(manager);
         return 0;
 }
 
@@ -154,6 +154,8 @@ Manager *manager_free(Manager *manager) {
         sd_event_source_disable_unref(manager->post);
         sd_event_source_disable_unref(manager->idle_timer);
         sd_event_source_disable_unref(manager->stop_timer);
+        reload_free(manager->reload);
+        catalogue_free(manager->catalogue);
         tools_free(manager->tools);
         policy_free(manager->policy);
         audit_free(manager->audit);
@@ -187,8 +189,16 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
         manager->listen_path = config->listen_path;
         manager->launcher_path = config->launcher_path;
         r = tools_new(&manager->tools);
+        if (r == 0)
+                r = catalogue_new(policy, manager->tools, &manager->catalogue);
         if (r < 0)
                 return error_trace(r);
+        if (policy->instance == POLICY_USER) {
+                r = reload_watch(manager, &manager->reload);
+                if (r < 0)
+                        (void) log_errno(r, "changes of the configuration are not seen: send "
+                                            "SIGHUP when there are any");
+        }
         r = manager_add_sources(manager);
         if (r < 0)
                 return error_trace(r);

@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "broker/budget.h"
+#include "broker/catalogue.h"
 #include "cgroup/cgroup.h"
 #include "crate/limits-means.h"
 #include "mcp/tools.h"
@@ -20,6 +21,7 @@ typedef struct Listener Listener;
 typedef struct Client Client;
 typedef struct Call Call;
 typedef struct LauncherUnit LauncherUnit;
+typedef struct Reload Reload;
 typedef struct Supervisor Supervisor;
 typedef struct Parent Parent;
 
@@ -38,6 +40,7 @@ struct Manager {
         Policy *policy;
         Audit *audit;
         Tools *tools;
+        Catalogue *catalogue; /* of the policy */
         CgroupTree *cgroups;  /* NULL: nothing was delegated to us */
         char *cgroups_reason; /* why there are none, a clause; or NULL */
         LimitsHost limits_host;
@@ -58,6 +61,7 @@ struct Manager {
         uint64_t idle_usec; /* 0: never */
         sd_event_source *idle_timer;
         sd_event_source *stop_timer;
+        Reload *reload; /* NULL: no files are watched */
         sd_event_source *post;
         sd_event_source *signals[3];
         bool stopping;
