@@ -23,6 +23,7 @@ typedef struct Command {
 extern const Command command_audit;
 extern const Command command_call;
 extern const Command command_doctor;
+extern const Command command_policy;
 extern const Command command_stdio;
 extern const Command command_tools;
 

@@ -11,7 +11,7 @@ _agentcrate() {
         prev=${COMP_WORDS[COMP_CWORD - 1]}
         for ((i = 1; i < COMP_CWORD; i++)); do
                 case ${COMP_WORDS[i]} in
-                stdio | tools | call | audit | doctor)
+                stdio | tools | call | audit | policy | doctor)
                         command=${COMP_WORDS[i]}
                         break
                         ;;
@@ -19,7 +19,7 @@ _agentcrate() {
         done
 
         if [ -z "$command" ]; then
-                COMPREPLY=($(compgen -W 'stdio tools call audit doctor --help --version' -- "$cur"))
+                COMPREPLY=($(compgen -W 'stdio tools call audit policy doctor --help --version' -- "$cur"))
                 return
         fi
         case $prev in
@@ -50,6 +50,16 @@ _agentcrate() {
                         COMPREPLY=($(compgen -f -- "$cur"))
                         compopt -o filenames
                 fi
+                ;;
+        policy)
+                case $prev in
+                policy) COMPREPLY=($(compgen -W 'check dump explain' -- "$cur")) ;;
+                --dir | --to)
+                        COMPREPLY=($(compgen -d -- "$cur"))
+                        compopt -o filenames
+                        ;;
+                *) COMPREPLY=($(compgen -W '--system --user --dir --to --tenant --tool --args --help' -- "$cur")) ;;
+                esac
                 ;;
         stdio)
                 COMPREPLY=($(compgen -W '--workspace --socket --help' -- "$cur"))

@@ -14,6 +14,7 @@ static const Command *const commands[] = {
         &command_tools,
         &command_call,
         &command_audit,
+        &command_policy,
         &command_doctor,
 };
 

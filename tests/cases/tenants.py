@@ -1,0 +1,490 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+# test-as: root user
+"""Tenants: who sees which tools, which calls are denied and how that is told, and a policy that
+changes while the broker runs. And agentcrate policy, which tells the same without a broker."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import mcp  # noqa: E402
+import tap  # noqa: E402
+
+# Nobody has to exist who has these.
+ALICE, BOB, CAROL, STAFF, OTHER = 74001, 74002, 74003, 74100, 74101
+TOOL = "sandbox_exec"
+
+
+class Place:
+    """A folder of configuration: the shipped templates and tenants of the test's own."""
+
+    def __init__(self, **tenants):
+        self.path = tap.folder("policy")
+        os.chmod(self.path, 0o755)
+        self.tenants = os.path.join(self.path, "tenants.d")
+        self.templates = os.path.join(self.path, "templates.d")
+        shutil.copytree(os.path.join(tap.data_dir(), "templates.d"), self.templates)
+        os.chmod(self.templates, 0o755)
+        if tenants:
+            os.mkdir(self.tenants, 0o755)
+        for name, tenant in tenants.items():
+            self.put(name, tenant)
+
+    def put(self, name, tenant, folder=None):
+        """In one step, as editors do it."""
+        path = os.path.join(folder or self.tenants, name + ".json")
+        text = tenant if isinstance(tenant, str) else json.dumps(tenant) + "\n"
+        tap.write(path + "~", text)
+        os.rename(path + "~", path)
+
+    def env(self):
+        return tap.clean_env(AGENTCRATE_DATA_DIR=self.path)
+
+    def broker(self):
+        return mcp.Broker(env=self.env())
+
+
+def tenant(*uids, **keys):
+    grant = {
+        "match": {"uid": list(uids)},
+        "scopes": ["exec", "fs:read", "fs:write"],
+        "tools": {"allow": ["*"]},
+        "templates": ["*"],
+    }
+    grant.update(keys)
+    return grant
+
+
+def own(**keys):
+    return tenant(os.geteuid(), **keys)
+
+
+class As:
+    """A connection of another user and groups; made by root."""
+
+    def __init__(self, broker, uid, groups=()):
+        place = broker.path
+        os.chmod(place, 0o666)
+        while (place := os.path.dirname(place)) != "/":
+            if os.stat(place).st_uid == os.geteuid() and place.startswith(("/tmp/", "/var/tmp/")):
+                os.chmod(place, 0o755)
+        before = os.getgroups()
+        os.setgroups(groups)
+        os.setegid(uid)
+        os.seteuid(uid)
+        try:
+            self.client = mcp.Client(broker.path, hello=False)
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(before)
+
+    def __enter__(self):
+        self.client.server = self.client.request("initialize", self.client._hello())
+        return self.client
+
+    def __exit__(self, *_unused):
+        self.client.close()
+
+
+def tools(client):
+    return {tool["name"]: tool for tool in client.request("tools/list")["tools"]}
+
+
+def call(client, **arguments):
+    arguments = arguments or {"argv": ["true"]}
+    return client.request("tools/call", {"name": TOOL, "arguments": arguments})
+
+
+def works(result):
+    tap.equal(result["isError"], False, result["content"][0]["text"])
+
+
+def denied(result, rule, *parts):
+    """One text that names the rule, and nothing structured."""
+    text = result["content"][0]["text"]
+    tap.equal(result["isError"], True, text)
+    tap.check("structuredContent" not in result, "a denial has structured content")
+    tap.equal(len(result["content"]), 1)
+    tap.contains(text, f"(rule {rule})")
+    tap.contains(text, "Needed: ")
+    for part in parts:
+        tap.contains(text, part)
+    return text
+
+
+def settled(broker, text, before=0):
+    """Waits until the broker has logged this more often than before."""
+    tap.check(tap.wait_until(lambda: broker.errors().count(text) > before, 20),
+              lambda: f"{text!r} was not logged: {broker.errors()!r}")
+
+
+def reload(broker, text="is in force"):
+    before = broker.errors().count(text)
+    broker.process.send_signal(signal.SIGHUP)
+    settled(broker, text, before)
+
+
+# --- who ---
+
+
+def two_users():
+    """Two users on one socket see different tools and get different answers; a third gets none."""
+    place = Place(alice=tenant(ALICE), bob=tenant(BOB, tools={"allow": ["*"], "deny": [TOOL]}))
+    with place.broker() as broker:
+        with As(broker, ALICE) as alice, As(broker, BOB) as bob:
+            tap.equal(sorted(tools(alice)), [TOOL])
+            tap.equal(sorted(tools(bob)), [])
+            works(call(alice))
+            denied(call(bob), "bob:tools.deny[0]", f"tenant bob must not call {TOOL}")
+            works(call(alice))
+            for client in alice, bob:
+                try:
+                    client.request("tools/call", {"name": "no_such_tool", "arguments": {}})
+                    raise tap.Failed("a tool that does not exist was called")
+                except mcp.RpcError as error:
+                    tap.equal(error.code, -32602)
+        carol = As(broker, CAROL).client
+        refusal = carol.receive()
+        tap.contains(refusal["error"]["message"], f"user {CAROL} is no tenant of this broker")
+        tap.equal(carol.receive(), None)
+        # Not even whoever runs it, where somebody was named.
+        with broker.client(hello=False) as root:
+            tap.contains(root.receive()["error"]["message"], "user 0 is no tenant")
+
+
+def groups():
+    place = Place(
+        staff=tenant(BOB, match={"gid": [STAFF]}),
+        other=tenant(BOB, match={"gid": [OTHER]}, scopes=[]),
+        alice=tenant(ALICE, tools={}),
+    )
+    with place.broker() as broker:
+        with As(broker, CAROL, [STAFF]) as carol:
+            works(call(carol))
+        # The user decides before any group.
+        with As(broker, ALICE, [STAFF]) as alice:
+            denied(call(alice), "alice:tools.allow")
+        both = As(broker, CAROL, [STAFF, OTHER]).client
+        tap.contains(both.receive()["error"]["message"], "by one of its groups and tenant")
+        none = As(broker, CAROL, [STAFF + 7]).client
+        tap.contains(none.receive()["error"]["message"], "is no tenant")
+
+
+def owner():
+    """A user's broker without tenants serves its user, with what is useful and safe."""
+    place = Place()
+    with place.broker() as broker:
+        with broker.client() as client:
+            tap.equal(sorted(tools(client)), [TOOL])
+            works(call(client))
+            works(call(client, argv=["true"], template="host"))
+            text = denied(call(client, argv=["true"], workspace={"path": "/etc"}),
+                          "owner:workspaces")
+            tap.contains(text, "agentcrate stdio -w DIR")
+        folder = tap.folder("workspace")
+        with broker.client(workspace=folder) as client:
+            works(call(client, argv=["touch", "/workspace/made"]))
+            tap.check(os.path.exists(os.path.join(folder, "made")), "no file was made")
+
+
+# --- what ---
+
+
+def scopes_and_templates():
+    place = Place(me=own(templates=["other-*"]))
+    with place.broker() as broker, broker.client() as client:
+        denied(call(client), "me:templates", 'may not use the template "host"')
+        denied(call(client, argv=["true"], template="host\n"), "me:templates", '"host\\x0a"')
+        result = call(client, argv=["true"], template="other-one")
+        tap.equal(result["isError"], True)
+        tap.contains(result["content"][0]["text"], 'there is no template "other-one"')
+    place = Place(me=own(scopes=["fs:read"]))
+    with place.broker() as broker, broker.client() as client:
+        denied(call(client), "me:scopes", f"{TOOL} needs the scope exec")
+        tap.equal(tools(client), {})
+
+
+def arguments():
+    """What the arguments must be like is listed, and asked of each call."""
+    constraint = {
+        "properties": {
+            "timeout_ms": {"maximum": 5000},
+            "argv": {"items": {"not": {"const": "s3cr3t-canary"}}},
+        },
+        "required": ["argv"],
+    }
+    place = Place(me=own(arguments={TOOL: constraint}))
+    with place.broker() as broker:
+        for version in mcp.LEGACY, mcp.MODERN, "2024-11-05":
+            with broker.client(version) as client:
+                schema = tools(client)[TOOL]["inputSchema"]
+                tap.equal(schema["properties"]["timeout_ms"].get("maximum"), 5000)
+                for word in "not", "allOf", "anyOf":
+                    tap.check(word not in schema, f"{word} stands at the top of the schema")
+        with broker.client() as client:
+            works(call(client, argv=["true"], timeout_ms=5000))
+            rule = f"me:arguments.{TOOL}"
+            text = denied(call(client, argv=["true"], timeout_ms=654321), rule,
+                          "arguments.timeout_ms", "at most 5000")
+            tap.lacks(text, "654321")
+            denied(call(client, command="true"), rule, "argv")
+            text = denied(call(client, argv=["echo", "s3cr3t-canary"]), rule, "arguments.argv[1]")
+            denied(client.request("tools/call", {"name": TOOL}), rule)
+
+
+def workspaces():
+    """Folders of the host: below one that was granted, wherever links lead."""
+    base = tap.folder("base")
+    for name in "granted", "granted/inner", "granted-not":
+        os.mkdir(os.path.join(base, name))
+    granted, inner, outside = (os.path.join(base, name)
+                               for name in ("granted", "granted/inner", "granted-not"))
+    os.symlink(outside, os.path.join(granted, "link"))
+    place = Place(me=own(workspaces=[granted]))
+    with place.broker() as broker:
+        with broker.client() as client:
+            works(call(client, argv=["true"], workspace={"path": inner}))
+            for path in (outside, base, os.path.join(granted, "link"), inner + "/../..", "/no/such"):
+                text = denied(call(client, argv=["true"], workspace={"path": path}), "me:workspaces")
+                tap.lacks(text, base)
+        with broker.client(workspace=inner) as client:
+            works(call(client))
+            denied(call(client, argv=["true"], workspace={"path": granted}), "me:workspaces")
+        with broker.client(workspace=outside) as client:
+            denied(call(client), "me:workspaces", "the workspace of this connection")
+
+
+# --- change ---
+
+
+def tighten():
+    """The same call on the same connection: allowed, then denied, and recorded so; what runs ends as
+    it began."""
+    place = Place(me=own())
+    with place.broker() as broker, broker.client() as client:
+        works(call(client))
+        running = client.start(
+            "tools/call", {"name": TOOL, "arguments": {"argv": ["sh", "-c", "sleep 2; echo done"]}})
+        tap.equal(sorted(tools(client)), [TOOL])  # and the call has begun
+        place.put("me", own(scopes=["fs:read"]))
+        reload(broker)
+        denied(call(client), "me:scopes")
+        tap.equal(tools(client), {})
+        works(client.wait(running))
+        place.put("me", own())
+        reload(broker)
+        works(call(client))
+        tap.equal(sorted(tools(client)), [TOOL])
+        records = mcp.audit_records(broker.log_path)
+    decisions = [line for line in records if line["event"] == "decision"]
+    tap.equal([line["decision"] for line in decisions],
+              ["allowed", "allowed", "denied", "allowed"])
+    tap.equal([line["rule"] for line in decisions],
+              ["me:tools.allow[0]", "me:tools.allow[0]", "me:scopes", "me:tools.allow[0]"])
+    digests = [line["policy_digest"] for line in decisions]
+    tap.check(digests[0] == digests[1] == digests[3] != digests[2], f"policy digests {digests}")
+    tap.equal([line["tenant"] for line in decisions], ["me"] * 4)
+
+
+def tenant_gone():
+    """A connection outlives its tenant, and is told so by each call."""
+    place = Place(me=own(), other=tenant(ALICE))
+    with place.broker() as broker, broker.client() as client:
+        works(call(client))
+        os.unlink(os.path.join(place.tenants, "me.json"))
+        reload(broker)
+        denied(call(client), "nobody:match", "is no tenant of this broker")
+        tap.equal(tools(client), {})
+        with broker.client(hello=False) as late:
+            tap.contains(late.receive()["error"]["message"], "is no tenant")
+
+
+def bad_reload():
+    """A policy with faults never becomes active, and says where they are."""
+    place = Place(me=own())
+    kept = "the one before stays in force"
+    with place.broker() as broker, broker.client() as client:
+        place.put("me", own(scopes=["fs:read"], tols={}))
+        place.put("more", '{"match": {"uid": [1]},\n"scopes": ["exce"]}')
+        reload(broker, kept)
+        works(call(client))
+        log = broker.errors()
+        tap.contains(log, f"{place.tenants}/me.json:1:")
+        tap.contains(log, 'unknown key "tols"')
+        tap.contains(log, f'{place.tenants}/more.json:2:12: scopes[0]: "exce" is no scope')
+        place.put("more", '{"match": {"uid": [%d]}}' % os.geteuid())
+        place.put("me", own())
+        reload(broker, kept)
+        tap.contains(broker.errors(), "take it out of one of them")
+        works(call(client))
+        os.unlink(os.path.join(place.tenants, "more.json"))
+        reload(broker, "is the same")
+
+
+def by_file():
+    """Changes are seen without being told, also of folders that were not there."""
+    place = Place()
+    with place.broker() as broker, broker.client() as client:
+        works(call(client))
+        os.mkdir(place.tenants, 0o755)
+        place.put("me", own(scopes=[]))
+        settled(broker, "is in force")
+        denied(call(client), "me:scopes")
+        # Many changes, one reload: after half a second of quiet.
+        before = broker.errors().count("was read again")
+        for _ in range(5):
+            place.put("me", own(scopes=["exec"]))
+            time.sleep(0.05)
+        settled(broker, "is in force", 1)
+        works(call(client))
+        tap.equal(broker.errors().count("was read again"), before + 1)
+        # What an editor leaves behind is none.
+        tap.write(os.path.join(place.tenants, ".me.json.swp"), "x")
+        tap.write(os.path.join(place.tenants, "me.json~"), "x")
+        shutil.rmtree(place.tenants)
+        settled(broker, "is in force", 2)
+        works(call(client))
+
+
+def templates():
+    """Templates come, change and go; crates that run keep theirs."""
+    place = Place(me=own())
+    with open(os.path.join(place.templates, "host.json"), encoding="utf-8") as file:
+        host = json.load(file)
+    with place.broker() as broker, broker.client() as client:
+        new = {"argv": ["sh", "-c", "echo $GREETING; ls -d /marked"], "template": "new"}
+        tap.equal(call(client, **new)["isError"], True)
+        place.put("new", {**host, "env": {**host.get("env", {}), "GREETING": "one"}},
+                  place.templates)
+        reload(broker)
+        result = call(client, **new)
+        tap.equal(result["structuredContent"]["stdout"], "one\n")
+        running = client.start("tools/call", {"name": TOOL, "arguments": {
+            "argv": ["sh", "-c", "sleep 2; echo $GREETING"], "template": "new"}})
+        client.request("ping")  # messages are taken in order: the call has begun
+        changed = {**host, "env": {**host.get("env", {}), "GREETING": "two"}, "tmpfs": ["/marked"]}
+        place.put("new", changed, place.templates)
+        reload(broker)
+        tap.equal(call(client, **new)["structuredContent"]["stdout"], "two\n/marked\n")
+        os.unlink(os.path.join(place.templates, "new.json"))
+        reload(broker)
+        tap.contains(call(client, **new)["content"][0]["text"], 'there is no template "new"')
+        tap.equal(client.wait(running)["structuredContent"]["stdout"], "one\n")
+        place.put("new", changed, place.templates)
+        reload(broker)
+        tap.equal(call(client, **new)["structuredContent"]["stdout"], "two\n/marked\n")
+        works(call(client))
+
+
+# --- agentcrate policy ---
+
+
+def policy(place, *words, env=None):
+    return tap.run([tap.program("agentcrate"), "policy", *words, "--user"],
+                   env=env or place.env())
+
+
+def check():
+    place = Place(me=own())
+    ran = policy(place, "check").expect(0)
+    tap.contains(ran.text, "no faults: 1 tenants, ")
+    place.put("me", own(tools={"allow": ["*", "file_red"]}))
+    ran = policy(place, "check").expect(0)
+    tap.contains(ran.errors, 'warning: ')
+    tap.contains(ran.errors, "there is no tool file_red in this version")
+    place.put("me", own(scope=[]))
+    place.put("b", '{"match": {"uid": 5}}')
+    ran = policy(place, "check").expect(1)
+    tap.equal(ran.text, "")
+    lines = ran.errors.splitlines()
+    tap.equal(len(lines), 2, ran.errors)
+    tap.check(lines[0].startswith(f"{place.tenants}/b.json:1:19: match.uid: "), lines[0])
+    tap.check(lines[1].startswith(f"{place.tenants}/me.json:1:"), lines[1])
+    ran = policy(place, "check", "--dir", tap.folder("empty")).expect(0)
+    tap.contains(ran.text, "no faults: 1 tenants, 0 templates")
+
+
+def dump():
+    """What is dumped is the same policy, and so is its dump."""
+    place = Place(me=own(arguments={TOOL: {"properties": {"timeout_ms": {"maximum": 5}}}},
+                         ceilings={"memory": "1G", "cpus": 1.5}))
+    for env in place.env(), tap.clean_env():
+        first, second = tap.folder("first"), tap.folder("second")
+        policy(place, "dump", "--to", first, env=env).expect(0)
+        policy(place, "dump", "--dir", first, "--to", second, env=env).expect(0)
+        tap.run(["diff", "-r", first, second]).expect(0)
+        whole = json.loads(policy(place, "dump", env=env).expect(0).text)
+        again = json.loads(policy(place, "dump", "--dir", first, env=env).expect(0).text)
+        sources = whole.pop("sources")
+        tap.equal(sorted(sources), sorted(whole))
+        again.pop("sources")
+        tap.equal(whole, again)
+    whole = json.loads(policy(place, "dump").expect(0).text)
+    tap.equal(whole["sources"]["tenants.d/me.json"], f"{place.tenants}/me.json")
+    # A broker without tenants: a user's has its owner, the machine's has nobody.
+    bare = Place()
+    whole = json.loads(policy(bare, "dump").expect(0).text)
+    tap.equal(whole["sources"]["tenants.d/owner.json"], "built in")
+    tap.contains(whole["tenants.d/owner.json"]["match"]["uid"], os.geteuid())
+    if os.geteuid() == 0:
+        ran = tap.run([tap.program("agentcrate"), "policy", "dump", "--system", "--dir", bare.path],
+                      env=bare.env()).expect(0)
+        tap.check(not [key for key in json.loads(ran.text) if key.startswith("tenants.d/")],
+                  "a system's broker has a tenant that nobody named")
+
+
+def explain():
+    place = Place(me=own(tools={"allow": ["sandbox_*"]},
+                         arguments={TOOL: {"properties": {"timeout_ms": {"maximum": 5}}}}),
+                  none=tenant(ALICE, tools={"allow": ["*"], "deny": ["sandbox_*"]}))
+    asked = ["explain", "--tenant", "me", "--tool", TOOL]
+    ran = policy(place, *asked).expect(0)
+    tap.equal(ran.text.splitlines()[:2],
+              ["allowed", f"rule         me:tools.allow[0], {place.tenants}/me.json:1"])
+    ran = policy(place, *asked, "--args", '{"timeout_ms": 6}').expect(1)
+    tap.equal(ran.text.splitlines()[0], "denied")
+    tap.contains(ran.text, f"me:arguments.{TOOL}, {place.tenants}/me.json:1")
+    tap.contains(ran.text, "arguments.timeout_ms")
+    ran = policy(place, "explain", "--tenant", "none", "--tool", TOOL).expect(1)
+    tap.contains(ran.text, "none:tools.deny[0]")
+    for words, text in (
+        (["explain", "--tenant", "you", "--tool", TOOL], "there are: me, none"),
+        (["explain", "--tenant", "me", "--tool", "x\n"], f"there are: {TOOL}"),
+        (["explain", "--tenant", "me"], "give --tenant and --tool"),
+        ([*asked, "--args", "[]"], "give an object"),
+        ([*asked, "--args", "{"], "line 1"),
+        ([*asked, "--to", "/tmp"], "--to is no option of it"),
+        (["check", "--tenant", "me"], "--tenant is no option of it"),
+        (["check", "--system"], "exclude one another"),
+        (["chek"], "known are check, dump and explain"),
+        ([], "an argument is missing"),
+    ):
+        tap.contains(policy(place, *words).expect(2).errors, text)
+
+
+def tests():
+    if os.geteuid() == 0:
+        tap.case("two users on one socket see and may do different things", two_users)
+        tap.case("groups are asked after users, and not two of them", groups)
+    tap.case("a user's broker serves its user", owner)
+    tap.case("scopes and templates", scopes_and_templates)
+    tap.case("arguments keep their constraints, and show them", arguments)
+    tap.case("folders of the host", workspaces)
+    tap.case("a scope is taken away while the broker runs", tighten)
+    tap.case("a tenant is taken away while it is connected", tenant_gone)
+    tap.case("a policy with faults is not used", bad_reload)
+    tap.case("changed files are seen", by_file)
+    tap.case("templates change while the broker runs", templates)
+    tap.case("policy check", check)
+    tap.case("policy dump", dump)
+    tap.case("policy explain", explain)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main(tests))
