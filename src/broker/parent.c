@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include "basic/error.h"
+#include "basic/time-util.h"
 #include "broker/cgroups.h"
 #include "broker/log.h"
+
+/* How long the parent may take to be ready. */
+#define PARENT_READY_USEC (10 * USEC_PER_SEC)
 
 struct Parent {
         Manager *manager;
         LauncherParent *link;
-        sd_event_source *source;
+        sd_event_source *source, *timer;
         CgroupsAsk *ask;
         ParentCallback on_ready;
         bool is_service;
@@ -117,6 +121,7 @@ static int on_parent(sd_event_source *source _unused_, int fd _unused_, uint32_t
         if (parent->is_ready || !launcher_parent_is_ready(parent->link))
                 return 0;
         parent->is_ready = true;
+        (void) sd_event_source_set_enabled(parent->timer, SD_EVENT_OFF);
         r = parent_enable(parent);
         if (r == 0)
                 r = parent->on_ready(parent->manager);
@@ -125,7 +130,23 @@ static int on_parent(sd_event_source *source _unused_, int fd _unused_, uint32_t
         return r == 0 ? 0 : sd_event_exit(parent->manager->event, EXIT_FAILURE);
 }
 
+/* It has a few system calls to make. */
+static int on_late(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata) {
+        Parent *parent = userdata;
+
+        log_error("the parent of the launchers does not answer; see whether %s",
+                  parent->is_service ? "agentcrate-launcher.service is well"
+                                     : "agentcrate-launcher is the program that was installed");
+        return sd_event_exit(parent->manager->event, EXIT_FAILURE);
+}
+
 static int parent_begin(Parent *parent) {
+        int r;
+
+        r = sd_event_add_time_relative(parent->manager->event, &parent->timer, CLOCK_MONOTONIC,
+                                       PARENT_READY_USEC, 0, on_late, parent);
+        if (r < 0)
+                return error_origin(r);
         return error_trace(launcher_parent_begin(parent->link, parent->manager->cgroups));
 }
 
@@ -197,6 +218,7 @@ Parent *parent_free(Parent *parent) {
 
         cgroups_ask_free(parent->ask);
         sd_event_source_disable_unref(parent->source);
+        sd_event_source_disable_unref(parent->timer);
         launcher_parent_free(parent->link);
         free(parent);
         return NULL;

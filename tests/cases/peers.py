@@ -28,10 +28,10 @@ import array, os, signal, socket, struct, sys, time
 MODE = open(os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "mode")).read()
 link = socket.socket(fileno=3)
 
-def frame(kind, payload=b"", number=0, sock=link, fds=()):
+def frame(kind, payload=b"", number=0, sock=None, fds=()):
     head = struct.pack("<HBBHHII", 0x4143, 1, len(fds), kind, 0, number, len(payload))
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    sock.sendmsg([head, payload], rights)
+    (sock or link).sendmsg([head, payload], rights)
 
 def receive():
     data, rights, _flags, _address = link.recvmsg(16 + 8192, socket.CMSG_SPACE(8 * 4))
@@ -43,8 +43,35 @@ def receive():
 def failure(step):
     return struct.pack("<iI32s1024s", 5, 0, step, b"")
 
-if MODE == "exit":
+# First as the parent of launchers.
+if MODE == "parent exits":
     sys.exit(0)
+if MODE == "parent is silent":
+    time.sleep(60)
+receive()
+if MODE == "parent sends garbage":
+    link.send(b"\xff" * 100)
+    time.sleep(60)
+if MODE == "parent refuses":
+    frame(97, failure(b"y" * 32))
+    time.sleep(60)
+if MODE == "parent sends too much":
+    frame(96, struct.pack("<4I", 1, 1, 0, 0) + b"x")
+    time.sleep(60)
+frame(96, struct.pack("<4I", os.getpid(), 2 if os.geteuid() == 0 else 1, 0, 0))
+if MODE == "parent is ready twice":
+    frame(96, struct.pack("<4I", os.getpid(), 1, 0, 0))
+    time.sleep(60)
+parent = link
+_head, fds = receive()
+if MODE == "parent ends later":
+    sys.exit(0)
+link = socket.socket(fileno=fds[0])
+
+# And then as the one launcher.
+if MODE == "exit":
+    link.close()
+    time.sleep(60)
 if MODE == "silent":
     time.sleep(60)
 if MODE == "stopped":
@@ -76,6 +103,16 @@ if MODE == "made nothing":
 time.sleep(60)
 """
 
+# Without a parent of launchers there is nothing to serve with.
+PARENTS = (
+    "parent exits",
+    "parent is silent",
+    "parent sends garbage",
+    "parent refuses",
+    "parent sends too much",
+    "parent is ready twice",
+    "parent ends later",
+)
 # What each of them leads to at once; the others say nothing, and are left to signals.
 LOUD = (
     "exit",
@@ -199,10 +236,13 @@ def run_gives_nothing(number):
         else:
             process = subprocess.Popen([tap.program("agentcrate-run"), "--", "sleep", "60"],
                                        env=env, close_fds=False, stdin=subprocess.DEVNULL)
-            # Its only child is init once there is a job.
-            tap.check(tap.wait_until(lambda: any(children(c) for c in children(process.pid)) and
-                                     len(children(process.pid)) == 1, 10), "no job")
-            pid = children(process.pid)[0]
+            # Init is the child that has a child once there is a job, and the launcher has gone.
+            def inits():
+                return [pid for pid in children(process.pid) if children(pid) and
+                        not any(children(child) for child in children(pid))]
+            tap.check(tap.wait_until(inits, 10), "no job")
+            time.sleep(0.2)
+            pid = inits()[0]
         try:
             tap.check(path in look(process.pid)["fds"], "the caller's file was not handed over")
             seen = look(pid)
@@ -229,6 +269,14 @@ def broker_with(mode):
             with broker.client() as other:
                 tap.equal(other.request("ping", timeout=10), {})
             tap.equal(client.request("ping", timeout=10), {})
+
+
+def broker_with_parent(mode):
+    """The broker ends, with a failure that says why."""
+    path = os.path.join(tap.folder("socket"), "broker.sock")
+    broker = tap.run([tap.libexec("agentcrated"), "--listen", path], env=impostor(mode), timeout=30)
+    tap.equal(broker.rc, 1, "exit status")
+    tap.contains(broker.errors, "agentcrated: ")
 
 
 CONNECT = """import socket, sys
@@ -295,6 +343,8 @@ def tests():
         tap.case("agentcrate-run's launcher has nothing of the caller", run_gives_nothing,
                  signal.SIGSTOP)
         tap.case("agentcrate-run's init has nothing of the caller", run_gives_nothing, 0)
+    for mode in PARENTS:
+        tap.case(f"the broker and the parent of launchers: {mode}", broker_with_parent, mode)
     for mode in (*LOUD, "silent", "stopped"):
         tap.case(f"the broker and a launcher: {mode}", broker_with, mode)
     tap.case("row 39 a host program's socket in a shown folder", shown_socket)
