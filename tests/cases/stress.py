@@ -61,8 +61,8 @@ def enforced_by(record, name):
 # What runs at once, so that limits are met side by side.
 WAVES = {
     "vm, fork, dentry": [
-        Stress("--vm 2 --vm-bytes 400M --vm-keep", may=("memory",), sure=True),
-        Stress("--fork 2 --fork-max 64", may=("pids", "memory"), sure=True),
+        Stress("--vm 2 --vm-bytes 400M --vm-populate", {"memory": "40M"}, ("memory",), sure=True),
+        Stress("--fork 2 --fork-max 64", {"pids": 10}, ("pids",), sure=True),
         Stress("--dentry 2 --dentries 8192", may=("inodes", "disk")),
     ],
     "tmpfs, fd, mq": [
