@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tap  # pylint: disable=wrong-import-position
 
 PAGES = os.environ.get("AGENTCRATE_MAN_DIR", "/usr/local/share/man")
-COMMANDS = {"agentcrate": ("stdio", "tools", "call", "audit", "doctor")}
+COMMANDS = {"agentcrate": ("stdio", "tools", "call", "audit", "policy", "doctor")}
 # Every page but those of sections 5 and 7 belongs to a program; the launcher has no options.
 PROGRAMS = {
     "agentcrate-run": (tap.program, 1),

@@ -13,6 +13,7 @@
 #include "policy/limits.h"
 #include "policy/seccomp.h"
 #include "policy/template.h"
+#include "policy/tenant.h"
 
 /* The words of all lines of the page that begin with the prefix, from the heading to the next one
  * of its kind. Punctuation that mdoc sets apart is left out. */
@@ -153,6 +154,30 @@ START_TEST(test_profiles) {
 }
 END_TEST
 
+START_TEST(test_tenant_keys) {
+        _cleanup_(strv_done) StrV known = STRV_NULL;
+        _cleanup_(strv_done) StrV documented =
+                page_words("agentcrate-tenant.5", ".Sh KEYS", ".It Va ");
+        static const char *const groups[] = {"match", "tools", "ceilings"};
+
+        ck_assert_int_eq(tenant_key_names(&known), 0);
+        strip_paths(&known);
+        for (size_t i = 0; i < known.n_items; i++)
+                ck_assert_msg(has(&documented, known.items[i]) ||
+                                      limit_from_string(known.items[i]) != _LIMIT_INVALID,
+                              "agentcrate-tenant.5 does not describe %s", known.items[i]);
+        for (size_t i = 0; i < documented.n_items; i++) {
+                bool group = false;
+
+                for (size_t k = 0; k < ELEMENTSOF(groups); k++)
+                        group |= string_equal(documented.items[i], groups[k]);
+                ck_assert_msg(group || has(&known, documented.items[i]),
+                              "agentcrate-tenant.5 describes %s, which is unknown",
+                              documented.items[i]);
+        }
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("manpages");
         TCase *tcase = tcase_create("manpages");
@@ -163,6 +188,7 @@ int main(void) {
         tcase_add_test(tcase, test_operations);
         tcase_add_test(tcase, test_limits);
         tcase_add_test(tcase, test_template_keys);
+        tcase_add_test(tcase, test_tenant_keys);
         tcase_add_test(tcase, test_config_keys);
         tcase_add_test(tcase, test_profiles);
         srunner_run_all(runner, CK_ENV);
