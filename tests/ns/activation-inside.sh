@@ -47,7 +47,11 @@ install_tree() {
         tar -C "$AGENTCRATE_ROOT" -c . | tar -C / -x --keep-directory-symlink --no-overwrite-dir &&
                 link_units system "$AGENTCRATE_SYSTEM_UNIT_DIR" &&
                 link_units user "$AGENTCRATE_USER_UNIT_DIR" &&
-                mkdir -p /etc/agentcrate "$config_dir" &&
+                mkdir -p /etc/agentcrate "$config_dir/tenants.d" &&
+                # The system's broker serves whom it is told to; a user's serves its user.
+                echo '{"match": {"uid": [0]}, "scopes": ["exec"], "tools": {"allow": ["*"]},
+                       "templates": ["*"], "workspaces": ["/tmp", "/var", "/srv", "/home", "/root"]}' \
+                        >"$config_dir/tenants.d/root.json" &&
                 echo '{"idle_exit": "2s", "enforce": "sampled"}' >"$config_dir/agentcrated.json" &&
                 systemctl daemon-reload && as_user systemctl --user daemon-reload
 }

@@ -113,6 +113,8 @@ def runner():
 
 def broker():
     systemctl = ["systemctl", *(["--user"] if tap.WHO == "user" else [])]
+    if tap.WHO == "root":
+        tap.serve_root()
     run(*systemctl, "start", "agentcrated.socket")
     try:
         ran = run(tap.program("agentcrate"), "call", "--json", "sandbox_exec",

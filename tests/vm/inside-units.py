@@ -262,6 +262,8 @@ def configure():
     etc = "/etc" if prefix == "/usr" else prefix + "/etc"
     place = etc if SYSTEM else os.path.expanduser("~/.config")
     tap.write(f"{place}/agentcrate/agentcrated.json", json.dumps({"idle_exit": IDLE_EXIT}) + "\n")
+    if SYSTEM:
+        tap.serve_root()
 
 
 def main():
