@@ -232,10 +232,6 @@ int cgroup_tree_new_own(CgroupTree **ret_tree, char **ret_reason) {
         return 0;
 }
 
-int cgroup_tree_open(CgroupTree **ret_tree, char **ret_reason) {
-        return cgroup_tree_new_own(ret_tree, ret_reason);
-}
-
 /* --- a child of the own cgroup --- */
 
 /* Only the real root may have processes and enabled controllers at once; it has no such file. */

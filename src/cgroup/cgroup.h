@@ -277,8 +277,3 @@ size_t cgroup_tree_sweep(CgroupTree *tree);
  * this.
  */
 void cgroup_tree_leave(CgroupTree *tree);
-
-/* --- the old way, until all callers have moved --- */
-
-/* cgroup_tree_new_own(). */
-int cgroup_tree_open(CgroupTree **ret_tree, char **ret_reason);

@@ -172,10 +172,26 @@ int outer_prepare(Outer *outer, ProtoFailure *ret_failure) {
         return 0;
 }
 
+/* Whoever made the root may have put us there. Entering it once more would cost as much as the
+ * first time: some 7 ms, since the kernel waits for all that fork at that moment. */
+static bool sits_in_root(int cgroup_fd) {
+        _cleanup_(fd_closep) int fd = -EBADF;
+        char text[64], own[16];
+        ssize_t n;
+
+        fd = openat(cgroup_fd, "../cgroup.procs", O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        if (n <= 0)
+                return false;
+        text[n] = 0;
+        (void) snprintf(own, sizeof(own), "%d\n", getpid());
+        return strcmp(text, own) == 0;
+}
+
 int outer_enter_cgroup(int cgroup_fd, ProtoFailure *ret_failure) {
         int r = 0;
 
-        if (cgroup_fd >= 0)
+        if (cgroup_fd >= 0 && !sits_in_root(cgroup_fd))
                 r = write_file_at(cgroup_fd, "../cgroup.procs", "0");
         if (r < 0)
                 return failure_set(ret_failure, -r, "cgroup-enter", "cgroup.procs");

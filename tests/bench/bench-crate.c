@@ -200,7 +200,7 @@ static int bench_init(Bench *bench) {
         int r;
 
         /* Before there are children, who would stay where they are. */
-        r = cgroup_tree_open(&bench->cgroups, &bench->why_no_cgroups);
+        r = cgroup_tree_new_own(&bench->cgroups, &bench->why_no_cgroups);
         if (r < 0)
                 return r;
         for (FloorKind kind = 0; kind < _FLOOR_KIND_MAX; kind++) {
