@@ -106,7 +106,21 @@ static int list_add(SamplerProcess **list, size_t *n, size_t *n_allocated,
         return 0;
 }
 
-/* The list is in the order of pids, as the kernel gives them. */
+static int compare_pids(const void *a, const void *b) {
+        const SamplerProcess *x = a, *y = b;
+
+        return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* The kernel gives them in the order of pids; it costs little not to depend on that. */
+static void list_sort(SamplerProcess *list, size_t n) {
+        for (size_t i = 1; i < n; i++)
+                if (list[i].pid < list[i - 1].pid) {
+                        qsort(list, n, sizeof(*list), compare_pids);
+                        return;
+                }
+}
+
 static const SamplerProcess *list_find(const SamplerProcess *list, size_t n, pid_t pid) {
         size_t low = 0, high = n;
 
@@ -214,6 +228,7 @@ int sampler_look(Sampler *sampler, SamplerLook *ret_look) {
                 free(gathering.list);
                 return error_trace(r);
         }
+        list_sort(gathering.list, gathering.n);
         free(sampler->processes);
         sampler->processes = gathering.list;
         sampler->n_processes = gathering.n;

@@ -60,7 +60,7 @@ static const SchemaMember exec_arguments[] = {
         {.name = "on_hit",
          .type = "string",
          .choices = on_hit_choices,
-         .description = "what happens when the limit disk or inodes is met: end the job "
+         .description = "what happens when the limit pids, disk or inodes is met: end the job "
                         "(default), or refuse the operation and go on"},
         {.name = "template",
          .type = "string",
