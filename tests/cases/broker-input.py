@@ -292,7 +292,7 @@ def activated():
 
 def wrong_options():
     for options, says in (
-        (["--nope"], 'option "--nope" is unknown; known are --listen, --idle'),
+        (["--nope"], 'option "--nope" is unknown; known are --listen, --launcher, --idle'),
         (["extra"], 'no argument "extra"'),
         (["--listen"], "--listen needs a value: PATH"),
         (["--listen", ""], "--listen has an empty value"),
@@ -431,6 +431,11 @@ def killed():
     tap.check(tap.wait_until(lambda: not running(), 10), lambda: f"{running()} live on")
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
 def launcher_killed():
     """What runs goes on without its launcher, and the next one is there at once."""
     with mcp.Broker() as broker, broker.client() as client:
@@ -440,8 +445,7 @@ def launcher_killed():
             progress=1,
         )
         tap.equal(client.receive(20)["method"], "notifications/progress")
-        with open(f"/proc/{broker.pid}/task/{broker.pid}/children", encoding="ascii") as file:
-            children = [int(pid) for pid in file.read().split()]
+        children = [pid for parent in children_of(broker.pid) for pid in children_of(parent)]
         tap.check(children, "the broker has no launcher")
         for pid in children:
             os.kill(pid, signal.SIGKILL)
@@ -449,6 +453,26 @@ def launcher_killed():
         tap.equal(client.exec("/bin/echo", "next")["stdout"], "next\n")
         tap.equal(client.wait(asked, 20)["structuredContent"]["stdout"], "x\ny\n")
         tap.equal(client.exec("/bin/echo", "again")["stdout"], "again\n")
+
+
+def parent_killed():
+    """Without the parent of launchers nothing can be made any more: what runs is lost and told, and
+    the broker fails, so that the next start is a clean one."""
+    broker = mcp.Broker()
+    client = broker.client()
+    asked = client.start(
+        "tools/call",
+        {"name": "sandbox_exec", "arguments": {"command": "echo x; sleep 312"}},
+        progress=1,
+    )
+    tap.equal(client.receive(20)["method"], "notifications/progress")
+    os.kill(children_of(broker.pid)[0], signal.SIGKILL)
+    tap.equal(client.wait(asked, 20)["structuredContent"]["outcome"], "lost")
+    tap.check(tap.wait_until(lambda: "parent of the launchers has ended" in broker.errors(), 10),
+              "nothing was said")
+    tap.check(tap.wait_until(lambda: not os.path.exists(f"/proc/{broker.pid}/fd/0"), 15),
+              "the broker goes on")
+    broker.kill()
 
 
 def changed_host():
@@ -492,6 +516,7 @@ def tests():
     tap.case("a stop when idle", stop_when_idle)
     tap.case("a kill while a job runs", killed)
     tap.case("a launcher that is killed", launcher_killed)
+    tap.case("the parent of launchers is killed", parent_killed)
     tap.case("a host that changes what a template shows", changed_host)
 
 
