@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # vm-as: root dev
+# vm-timeout: 600
 """The tree of cgroups by itself, on a kernel that has every controller: limits, levels, ends.
 
 Every limit is read from the kernel's files by this script, and every level is met by a real job.

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # vm-as: root dev
+# vm-timeout: 600
 """agentcrate-run and its scope, where controllers are real: what is written for a job, what a breach
 is called, and that nothing stays."""
 
@@ -48,7 +49,7 @@ def left():
     units = subprocess.run(["systemctl", *manager, "list-units", "--all", "--plain", "--no-legend",
                             "agentcrate-*.scope"], stdout=subprocess.PIPE, text=True,
                            check=True).stdout
-    return units or glob.glob(f"{JOBS}/agentcrate-*")
+    return units or glob.glob(f"{JOBS}/agentcrate-*.scope")
 
 
 def nothing_left():
