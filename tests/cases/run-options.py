@@ -58,12 +58,13 @@ MISTAKES = [
      "true"),
     ("no time", ["wall_time", "empty"], "-t", "", "true"),
     ("time twice", ["--timeout", "wall_time"], "-t", "1", "--limit", "wall_time=2", "true"),
-    ("limit memory", ["memory"], "--limit", "memory=1G", "true"),
-    ("limit pids", ["pids"], "--limit", "pids=10", "true"),
-    ("limit cpus", ["cpus"], "--limit", "cpus=1", "true"),
-    ("limit cpu_time", ["cpu_time"], "--limit", "cpu_time=1s", "true"),
-    ("limit io_read_bps", ["io_read_bps"], "--limit", "io_read_bps=1M", "true"),
-    ("limit io_write_bps", ["io_write_bps"], "--limit", "io_write_bps=1M", "true"),
+    ("limit memory", ["memory", "2M"], "--limit", "memory=1M", "true"),
+    ("limit pids", ["pids", "zero"], "--limit", "pids=0", "true"),
+    ("limit cpus", ["cpus", "negative"], "--limit", "cpus=-1", "true"),
+    ("limit cpu_time", ["cpu_time", "zero"], "--limit", "cpu_time=0", "true"),
+    ("limit io_read_bps", ["io_read_bps", "1Q"], "--limit", "io_read_bps=1Q", "true"),
+    ("limit io_write_bps", ["io_write_bps", "empty"], "--limit", "io_write_bps=", "true"),
+    ("unknown enforce", ["maybe", "strict", "sampled"], "--enforce", "maybe", "true"),
     ("capture that is too large", ["--capture", "1G"], "--json", "--capture", "1G", "true"),
     ("capture without --json", ["--capture", "--json"], "--capture", "1K", "true"),
     ("terminal and record", ["--tty", "--json", "--result"], "--tty", "--json", "true"),
@@ -93,7 +94,7 @@ def failed_step():
     """What breaks in the runner itself is named with the step."""
     ran = tap.run(["/bin/bash", "-c", 'ulimit -n 4; exec "$0" true', RUN])
     ran.expect(125, out="")
-    tap.contains(ran.errors, "agentcrate-run: cannot start agentcrate-launcher: ")
+    tap.contains(ran.errors, "agentcrate-run: cannot start the launcher: ")
     tap.contains(ran.errors, "EMFILE")
     tap.equal(ran.err.count(b"\n"), 1, "lines")
 
