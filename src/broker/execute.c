@@ -111,16 +111,19 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
 }
 
 /* Template, then arguments. */
-static int job_set_limits(CrateJob *job, Execution *execution, const Ceilings *ceilings,
-                          char **ret_text) {
+static int job_set_limits(CrateJob *job, Execution *execution, const Call *call, char **ret_text) {
+        const Ceilings *instance = &call->manager->policy->config.instance;
         int r;
 
         limits_init(&job->limits);
         limits_merge(&job->limits, &execution->template->limits);
         crate_limits_lower(&job->limits);
         limits_merge(&job->limits, &execution->args.limits);
-        r = ceilings_apply(ceilings, "instance", &execution->args.limits, &job->limits,
-                           &execution->notes, ret_text);
+        r = ceilings_apply(&call->tenant->ceilings, "ceilings", &execution->args.limits,
+                           &job->limits, &execution->notes, ret_text);
+        if (r == 0)
+                r = ceilings_apply(instance, "instance", &execution->args.limits, &job->limits,
+                                   &execution->notes, ret_text);
         if (r != 0)
                 return r == CEILINGS_E_EXCESS ? EXECUTOR_E_REFUSED : error_fold(r);
 
@@ -132,8 +135,7 @@ static int job_set_limits(CrateJob *job, Execution *execution, const Ceilings *c
 }
 
 /* Moves what the arguments hold into the job. */
-static int job_fill(CrateJob *job, Execution *execution, const Ceilings *ceilings,
-                    char **ret_text) {
+static int job_fill(CrateJob *job, Execution *execution, const Call *call, char **ret_text) {
         ExecArgs *args = &execution->args;
         int r;
 
@@ -141,7 +143,7 @@ static int job_fill(CrateJob *job, Execution *execution, const Ceilings *ceiling
         if (r < 0)
                 return error_trace(r);
 
-        r = job_set_limits(job, execution, ceilings, ret_text);
+        r = job_set_limits(job, execution, call, ret_text);
         if (r != 0)
                 return r;
 
@@ -209,6 +211,18 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
                                         : error_fold(r);
 }
 
+/* How many jobs of the call's tenant run. */
+static size_t count_jobs(const Call *call) {
+        const Call *other;
+        size_t n = 0;
+
+        LIST_FOREACH (other, &call->manager->calls, in_manager)
+                if (other != call && other->execution && other->tenant &&
+                    string_equal(other->tenant->name, call->tenant->name))
+                        n++;
+        return n;
+}
+
 static int execution_start(Call *call, char **ret_text) {
         const Manager *manager = call->manager;
         _cleanup_(crate_job_done) CrateJob job = {};
@@ -225,8 +239,15 @@ static int execution_start(Call *call, char **ret_text) {
                               "more: try again when one has ended, or raise the limit",
                               manager->n_crates, manager->budget.max);
 
+        if (call->tenant->sandboxes_max != SIZE_MAX &&
+            count_jobs(call) >= call->tenant->sandboxes_max)
+                return refuse(ret_text,
+                              "tenant %s runs %zu jobs, which is its limit (ceilings.sandboxes): "
+                              "try again when one has ended",
+                              call->tenant->name, call->tenant->sandboxes_max);
+
         crate_job_init(&job);
-        r = job_fill(&job, call->execution, &manager->policy->config.instance, ret_text);
+        r = job_fill(&job, call->execution, call, ret_text);
         if (r != 0)
                 return r;
         return execution_launch(call, &job, ret_text);
@@ -257,9 +278,8 @@ static int execution_finish(Call *call, ExecutorResult *ret_result) {
 static void execution_describe(const Call *call, AuditEnd *end) {
         const Execution *execution = call->execution;
 
-        result_to_audit(execution->supervisor.crate
-                                ? crate_get_result(execution->supervisor.crate)
-                                : &execution->unmade,
+        result_to_audit(execution->supervisor.crate ? crate_get_result(execution->supervisor.crate)
+                                                    : &execution->unmade,
                         call->lost, end);
 }
 

@@ -260,6 +260,29 @@ def workspaces():
             denied(call(client), "me:workspaces", "the workspace of this connection")
 
 
+def ceilings():
+    """What a tenant's jobs may have at most, and how many there may be."""
+    place = Place(me=own(ceilings={"output": 1000, "wall_time": "20s", "sandboxes": 1}))
+    with place.broker() as broker, broker.client() as client:
+        result = call(client, argv=["true"], limits={"output": "1M"})
+        tap.equal(result["isError"], True)
+        tap.contains(result["content"][0]["text"], "above the ceiling ceilings.output")
+        works(call(client, argv=["true"], limits={"output": 1000}))
+        # A default that is above it is lowered.
+        result = call(client, argv=["head", "-c", "5000", "/dev/zero"])
+        tap.equal(result["structuredContent"]["limit"]["name"], "output")
+        running = client.start("tools/call", {"name": TOOL, "arguments": {"argv": ["sleep", "2"]}})
+        result = call(client)
+        tap.equal(result["isError"], True)
+        tap.contains(result["content"][0]["text"], "tenant me runs 1 jobs, which is its limit")
+        works(client.wait(running))
+        works(call(client))
+    place = Place(me=own(ceilings={"output": 1000, "on_excess": "clamp"}))
+    with place.broker() as broker, broker.client() as client:
+        result = call(client, argv=["head", "-c", "5000", "/dev/zero"], limits={"output": "1M"})
+        tap.equal(result["structuredContent"]["limit"]["name"], "output")
+
+
 # --- change ---
 
 
@@ -476,6 +499,7 @@ def tests():
     tap.case("scopes and templates", scopes_and_templates)
     tap.case("arguments keep their constraints, and show them", arguments)
     tap.case("folders of the host", workspaces)
+    tap.case("ceilings of a tenant", ceilings)
     tap.case("a scope is taken away while the broker runs", tighten)
     tap.case("a tenant is taken away while it is connected", tenant_gone)
     tap.case("a policy with faults is not used", bad_reload)
