@@ -137,7 +137,11 @@ static int make_parts(CgroupTree *tree, char **ret_reason) {
         r = cgroup_dir_make(tree->root_fd, "launcher", O_PATH, &tree->launcher_fd);
         if (r < 0)
                 return refused(ret_reason, r, "launcher/ cannot be made in the own cgroup");
-        r = cgroup_dir_make(tree->root_fd, CGROUP_JOBS, O_RDONLY, &tree->jobs.fd);
+        /* Closed to others: whoever can open it can hold its lock, and keep its owner from it. */
+        if (mkdirat(tree->root_fd, CGROUP_JOBS, 0700) < 0 && errno != EEXIST)
+                r = negative_errno();
+        else
+                r = cgroup_dir_open(tree->root_fd, CGROUP_JOBS, O_RDONLY, &tree->jobs.fd);
         if (r < 0)
                 return refused(ret_reason, r, CGROUP_JOBS "/ cannot be made in the own cgroup");
         return 0;
@@ -190,8 +194,11 @@ static int remove_tenant(int jobs_fd, const char *name, void *userdata) {
 static int take_jobs(CgroupTree *tree, char **ret_reason) {
         int r;
 
-        if (flock(tree->jobs.fd, LOCK_EX | LOCK_NB) < 0)
+        if (flock(tree->jobs.fd, LOCK_EX | LOCK_NB) < 0) {
+                /* Nor is it ours to tidy up. */
+                tree->jobs.fd = fd_close(tree->jobs.fd);
                 return unavailable(ret_reason, "another process uses the own cgroup");
+        }
         r = cgroup_each_child(tree->jobs.fd, "t-", remove_tenant, tree);
         return r == -ENOMEM ? error_trace(r) : 0;
 }

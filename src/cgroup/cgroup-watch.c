@@ -236,6 +236,12 @@ static int check_memory(CgroupCrate *crate, CgroupBreaches *breaches) {
 
 /* --- pids --- */
 
+/* A ceiling below which its level has always stayed has refused nothing. Kernels that keep no peak
+ * leave that open. */
+static bool was_never_full(int dir, uint64_t max) {
+        return read_value(dir, "pids.peak", CGROUP_UNLIMITED) < max;
+}
+
 /* The one with the least room left, the innermost of equals. */
 static CgroupLevel fullest_level(const CgroupCrate *crate) {
         CgroupLevel fullest = CGROUP_LEVEL_OUTSIDE;
@@ -249,6 +255,8 @@ static CgroupLevel fullest_level(const CgroupCrate *crate) {
                 current = read_value(level_dir(crate, level), "pids.current", 0);
                 if (current >= max)
                         return level;
+                if (was_never_full(level_dir(crate, level), max))
+                        continue;
                 if (max - current < least) {
                         least = max - current;
                         fullest = level;

@@ -70,10 +70,10 @@ static int open_own(void) {
         return fd < 0 ? negative_errno() : fd;
 }
 
-static int make_below(int root_fd, const char *name, ProtoFailure *ret_failure) {
+static int make_below(int root_fd, const char *name, mode_t mode, ProtoFailure *ret_failure) {
         int fd;
 
-        if (mkdirat(root_fd, name, 0755) < 0 && errno != EEXIST)
+        if (mkdirat(root_fd, name, mode) < 0 && errno != EEXIST)
                 return failure_here(ret_failure, "cgroup-make", name);
         fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         return fd < 0 ? failure_here(ret_failure, "cgroup-make", name) : fd;
@@ -87,9 +87,10 @@ int own_cgroup_make(OwnCgroup *own, ProtoFailure *ret_failure) {
                 return 0;
         if (own->root_fd < 0)
                 return failure_set(ret_failure, -own->root_fd, "cgroup-make", "");
-        r = own->launcher_fd = make_below(own->root_fd, "launcher", ret_failure);
+        r = own->launcher_fd = make_below(own->root_fd, "launcher", 0755, ret_failure);
+        /* Closed to others: whoever can open it can hold the lock that the broker takes on it. */
         if (r >= 0)
-                r = own->jobs_fd = make_below(own->root_fd, "jobs", ret_failure);
+                r = own->jobs_fd = make_below(own->root_fd, "jobs", 0700, ret_failure);
         return r < 0 ? error_trace(r) : 0;
 }
 

@@ -254,6 +254,15 @@ def own_cgroup():
         tap.check(got and (got[0] == 66 or b"cgroup\0" not in got[2][:40]), str(got))
 
 
+def closed_jobs():
+    """Whoever can open jobs/ can hold its lock, and keep the broker from it."""
+    with service() as made:
+        jobs = made.begin()
+        if jobs is None:
+            raise tap.Skip("host has no cgroup2")
+        tap.equal(os.fstat(jobs).st_mode & 0o777, 0o700)
+
+
 def broken_protocol(*frames):
     with service() as made:
         made.link = made.connect()
@@ -313,6 +322,7 @@ def tests():
     tap.case("a crate in what is no cgroup is refused", foreign_cgroup,
              lambda made, jobs: os.open("/usr/lib/systemd/system", os.O_RDONLY))
     tap.case("a crate in a cgroup of its own is not", own_cgroup)
+    tap.case("jobs/ is closed to others", closed_jobs)
     with open("/dev/null", "rb") as null:
         for what, frames in (
             ("a launcher before the beginning", [(FORK, b"", [null.fileno()])]),
