@@ -15,6 +15,9 @@
 #define INIT_PID 1
 #define STAT_SIZE 1024U
 #define ROLLUP_SIZE 4096U
+#define STATUS_SIZE 4096U
+/* A process can make measuring it slow, and there may be many of them. */
+#define MEASURE_USEC (100 * USEC_PER_MSEC)
 #define DIRENTS_SIZE 8192U
 /* How young a process is that may still be on its way from a fork to an exec. */
 #define YOUNG_USEC (100 * USEC_PER_MSEC)
@@ -34,7 +37,7 @@ enum {
 };
 
 void sampler_init(Sampler *sampler, int proc_fd) {
-        *sampler = (Sampler){.proc_fd = proc_fd};
+        *sampler = (Sampler){.proc_fd = proc_fd, .measure_usec = MEASURE_USEC};
 }
 
 void sampler_done(Sampler *sampler) {
@@ -121,7 +124,7 @@ static void list_sort(SamplerProcess *list, size_t n) {
                 }
 }
 
-static const SamplerProcess *list_find(const SamplerProcess *list, size_t n, pid_t pid) {
+static SamplerProcess *list_find(SamplerProcess *list, size_t n, pid_t pid) {
         size_t low = 0, high = n;
 
         while (low < high) {
@@ -244,34 +247,48 @@ int sampler_look(Sampler *sampler, SamplerLook *ret_look) {
 /* --- memory --- */
 
 /* "Pss_Anon:     12 kB" of a text, in bytes. */
-static uint64_t rollup_field(const char *text, const char *name) {
+static uint64_t memory_field(const char *text, const char *name) {
         const char *p = strstr(text, name);
 
         if (!p)
                 return 0;
         p += strlen(name);
-        p += strspn(p, " ");
+        p += strspn(p, " \t");
         return take_number(&p) * 1024;
 }
 
 /*
  * A process between vfork and exec has its parent's memory, not memory of its own; as has, for its
  * first moments, one that was forked. Its parent sleeps, or it is young; and it has not changed its
- * address space.
+ * address space. A parent sleeps for one child only: the others may look like it, and are not.
  */
-static bool has_parents_memory(const Sampler *sampler, const SamplerProcess *process,
+static bool has_parents_memory(Sampler *sampler, const SamplerProcess *process,
                                uint64_t now_ticks) {
-        const SamplerProcess *parent =
+        SamplerProcess *parent =
                 list_find(sampler->processes, sampler->n_processes, process->parent);
         uint64_t difference;
 
-        if (!parent || parent->address_space != process->address_space)
+        if (!parent || parent->lends || parent->address_space != process->address_space)
                 return false;
         difference = parent->resident > process->resident ? parent->resident - process->resident
                                                           : process->resident - parent->resident;
         if (difference > parent->resident / 16)
                 return false;
-        return parent->state == 'D' || ticks_to_usec(now_ticks - process->start_ticks) < YOUNG_USEC;
+        parent->lends = parent->state == 'D' ||
+                        ticks_to_usec(now_ticks - process->start_ticks) < YOUNG_USEC;
+        return parent->lends;
+}
+
+/* What the kernel has counted already, so that it takes no time: memory that is shared counts for
+ * each who has it. */
+static void estimate_process(const Sampler *sampler, const SamplerProcess *process,
+                             uint64_t *ret_private, uint64_t *ret_shared) {
+        char text[STATUS_SIZE];
+
+        if (read_entry(sampler->proc_fd, process->pid, "status", text, sizeof(text)) == 0)
+                text[0] = 0;
+        *ret_private = memory_field(text, "\nRssAnon:") + memory_field(text, "\nVmSwap:");
+        *ret_shared = memory_field(text, "\nRssShmem:");
 }
 
 static void measure_process(const Sampler *sampler, const SamplerProcess *process,
@@ -279,13 +296,12 @@ static void measure_process(const Sampler *sampler, const SamplerProcess *proces
         char text[ROLLUP_SIZE];
 
         if (read_entry(sampler->proc_fd, process->pid, "smaps_rollup", text, sizeof(text)) > 0) {
-                *ret_private = rollup_field(text, "\nPss_Anon:") + rollup_field(text, "\nSwapPss:");
-                *ret_shared = rollup_field(text, "\nPss_Shmem:");
+                *ret_private = memory_field(text, "\nPss_Anon:") + memory_field(text, "\nSwapPss:");
+                *ret_shared = memory_field(text, "\nPss_Shmem:");
                 return;
         }
         /* Gone, or closed to us: then it counts for what everybody may know. */
-        *ret_private = errno == EACCES || errno == EPERM ? process->resident : 0;
-        *ret_shared = 0;
+        estimate_process(sampler, process, ret_private, ret_shared);
 }
 
 static void take_name(const Sampler *sampler, SamplerMemory *memory) {
@@ -311,9 +327,9 @@ static uint64_t boot_ticks(void) {
                (uint64_t) now.tv_nsec * (uint64_t) sysconf(_SC_CLK_TCK) / 1000000000U;
 }
 
-void sampler_measure(const Sampler *sampler, SamplerMemory *ret_memory) {
+void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory) {
+        uint64_t now_ticks = boot_ticks(), end_usec = now_usec() + sampler->measure_usec;
         SamplerMemory memory = {};
-        uint64_t now_ticks = boot_ticks();
 
         for (size_t i = 0; i < sampler->n_processes; i++) {
                 const SamplerProcess *process = &sampler->processes[i];
@@ -321,7 +337,10 @@ void sampler_measure(const Sampler *sampler, SamplerMemory *ret_memory) {
 
                 if (process->address_space == 0 || has_parents_memory(sampler, process, now_ticks))
                         continue;
-                measure_process(sampler, process, &private_bytes, &shared_bytes);
+                if (now_usec() < end_usec)
+                        measure_process(sampler, process, &private_bytes, &shared_bytes);
+                else
+                        estimate_process(sampler, process, &private_bytes, &shared_bytes);
                 memory.private_bytes += private_bytes;
                 memory.shared_bytes += shared_bytes;
                 if (private_bytes + shared_bytes > memory.bytes) {

@@ -8,6 +8,7 @@
  * error, and nothing is taken for more than it says.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,13 +22,15 @@ typedef struct SamplerProcess {
                                */
         uint64_t cpu_ticks;   /* its own */
         uint64_t address_space, resident; /* bytes */
+        bool lends;                       /* its memory is that of a child as well */
 } SamplerProcess;
 
 typedef struct Sampler {
         int proc_fd; /* borrowed */
         SamplerProcess *processes;
         size_t n_processes, n_allocated;
-        uint64_t seen_ticks; /* used before the eyes of all looks, also by those that are gone */
+        uint64_t measure_usec; /* how long a measuring may take */
+        uint64_t seen_ticks;   /* used before the eyes of all looks, also by those that are gone */
 } Sampler;
 
 typedef struct SamplerLook {
@@ -51,5 +54,6 @@ void sampler_init(Sampler *sampler, int proc_fd);
 void sampler_done(Sampler *sampler);
 /* Counts. 0 or a negative errno. */
 int sampler_look(Sampler *sampler, SamplerLook *ret_look);
-/* Measures the processes of the last look, in time that grows with their memory. */
-void sampler_measure(const Sampler *sampler, SamplerMemory *ret_memory);
+/* Measures the processes of the last look, once, in time that grows with their memory; those for
+ * which there is no time left count for what they have at most. */
+void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory);

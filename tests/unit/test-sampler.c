@@ -40,6 +40,12 @@ static void fake_write(const Scratch *proc, const Fake *fake) {
                         fake->anonymous + fake->shmem + 77, fake->anonymous, fake->shmem,
                         fake->swapped);
         scratch_file(proc, name, text);
+        (void) snprintf(name, sizeof(name), "%d/status", fake->pid);
+        (void) snprintf(text, sizeof(text),
+                        "Name:\t%s\nVmSwap:\t    %u kB\nRssAnon:\t %u kB\nRssFile:\t 77 kB\n"
+                        "RssShmem:\t %u kB\n",
+                        fake->name, fake->swapped, 2 * fake->anonymous, 2 * fake->shmem);
+        scratch_file(proc, name, text);
 }
 
 typedef struct Bench {
@@ -144,6 +150,54 @@ START_TEST(test_vfork) {
 }
 END_TEST
 
+/* A parent waits for one child: what else looks like it has copied that memory. */
+START_TEST(test_copies) {
+        static const Fake fakes[] = {
+                {2, 1, "copies", 'D', 1, 0, 1, 2, 100 * MIB, 20000, 80000, 0, 0},
+                {3, 2, "copies", 'S', 0, 0, 1, 3, 100 * MIB, 20000, 80000, 0, 0},
+                {4, 2, "copies", 'S', 0, 0, 1, 3, 100 * MIB, 20000, 80000, 0, 0},
+                {5, 2, "copies", 'S', 0, 0, 1, 4, 100 * MIB, 20000, 80000, 0, 0},
+        };
+        _cleanup_(bench_done) Bench bench = {};
+        SamplerMemory memory;
+        SamplerLook look;
+
+        bench_init(&bench, fakes, ELEMENTSOF(fakes));
+        for (size_t i = 0; i < 2; i++) {
+                ck_assert_int_eq(sampler_look(&bench.sampler, &look), 0);
+                sampler_measure(&bench.sampler, &memory);
+                ck_assert_uint_eq(memory.private_bytes, 3 * 80000 * 1024);
+        }
+}
+END_TEST
+
+/* What cannot be measured, or not in time, counts for what the kernel tells everybody. */
+START_TEST(test_estimate) {
+        static const Fake fakes[] = {
+                {2, 1, "slow", 'S', 1, 0, 1, 2, 100 * MIB, 20000, 300, 40, 5},
+                {3, 2, "slow", 'S', 0, 0, 1, 3, 90 * MIB, 20000, 300, 40, 5},
+        };
+        _cleanup_(bench_done) Bench bench = {};
+        SamplerMemory memory;
+        SamplerLook look;
+
+        bench_init(&bench, fakes, ELEMENTSOF(fakes));
+        ck_assert_int_eq(sampler_look(&bench.sampler, &look), 0);
+        bench.sampler.measure_usec = 0;
+        sampler_measure(&bench.sampler, &memory);
+        ck_assert_uint_eq(memory.private_bytes, (600 + 5 + 600 + 5) * 1024);
+        ck_assert_uint_eq(memory.shared_bytes, (80 + 80) * 1024);
+
+        sampler_done(&bench.sampler);
+        sampler_init(&bench.sampler, bench.fd);
+        scratch_remove(&bench.proc, "3/smaps_rollup");
+        ck_assert_int_eq(sampler_look(&bench.sampler, &look), 0);
+        sampler_measure(&bench.sampler, &memory);
+        ck_assert_uint_eq(memory.private_bytes, (305 + 600 + 5) * 1024);
+        ck_assert_uint_eq(memory.shared_bytes, (40 + 80) * 1024);
+}
+END_TEST
+
 static const char *const broken[] = {
         "",
         "2",
@@ -177,6 +231,8 @@ int main(void) {
         tcase_add_test(tcase, test_counts);
         tcase_add_test(tcase, test_gone);
         tcase_add_test(tcase, test_vfork);
+        tcase_add_test(tcase, test_copies);
+        tcase_add_test(tcase, test_estimate);
         tcase_add_loop_test(tcase, test_broken, 0, ELEMENTSOF(broken));
         return suite_run("sampler", tcase);
 }
