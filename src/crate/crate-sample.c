@@ -13,6 +13,7 @@
 #include "crate/crate-state.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
@@ -221,13 +222,32 @@ void crate_check_cgroup(Crate *crate) {
         note_counters(crate, &breaches);
 }
 
+/* Nothing holds the job any more. One that has died may have been removed: that is told otherwise.
+ */
+static void lose_cgroup(Crate *crate, const CgroupFailure *failure) {
+        struct pollfd poll_fd = {.fd = crate->pid_fd, .events = POLLIN};
+        _cleanup_(freep) char *text = NULL;
+
+        if (crate->ladder == LADDER_INIT || poll(&poll_fd, 1, 0) > 0)
+                return;
+        text = cgroup_failure_format(failure);
+        (void) crate_error_set(&crate->result.error, "cgroup", failure->error, failure->file, NULL,
+                               "the job was ended, since its limits were in force no more: %s",
+                               text ?: "its cgroup is gone");
+        crate_kill_init(crate);
+}
+
 static void look_at_cgroup_time(Crate *crate) {
         CgroupFailure failure;
         CgroupUsage usage;
+        int r;
 
-        if (crate->cgroup && crate->means.of[LIMIT_CPU_TIME] == LIMIT_BY_CGROUP &&
-            cgroup_crate_read_usage(crate->cgroup, CGROUP_USAGE_CPU, &usage, &failure) == 0 &&
-            (usage.has & CGROUP_USAGE_CPU))
+        if (!crate->cgroup || crate->means.of[LIMIT_CPU_TIME] != LIMIT_BY_CGROUP)
+                return;
+        r = cgroup_crate_read_usage(crate->cgroup, CGROUP_USAGE_CPU, &usage, &failure);
+        if (r == CGROUP_E_FAILED)
+                lose_cgroup(crate, &failure);
+        else if (r == 0 && (usage.has & CGROUP_USAGE_CPU))
                 note_cpu_time(crate, usage.cpu_usec);
 }
 

@@ -112,6 +112,33 @@ def several(who):
     tap.equal(len(paths), 12, "different cgroups")
 
 
+def job_leaf():
+    return next((path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith("/exec-1")), None)
+
+
+def members(group):
+    with open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
+        return file.read()
+
+
+def cgroup_vanishes():
+    """Root can take a job out of its cgroup and remove that: it does not go on without limits."""
+    argv = [tap.program("agentcrate-run"), "--json", "--", "/bin/sleep", "655"]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        tap.check(tap.wait_until(job_leaf, 20), "the job has no cgroup")
+        leaf = job_leaf()
+        tap.check(tap.wait_until(lambda: members(leaf), 20), "the job does not start")
+        with open(os.path.join(leaf, "../init/cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(members(leaf))
+        os.rmdir(leaf)
+        try:
+            record = json.loads(process.communicate(timeout=PATIENCE)[0])
+        finally:
+            process.kill()
+    tap.equal((record["outcome"], record["error"]["step"]), ("lost", "cgroup"))
+    tap.contains(record["error"]["text"], "exec-1/cpu.stat", "what is gone")
+
+
 # --- managers that are not whole ---
 
 
@@ -371,6 +398,7 @@ def main():
         tap.case(f"{who}: HOST-05, HOST-07: no scope stays", scope_is_collected, who)
         tap.case(f"{who}: HOST-06: many at once", several, who)
         tap.case(f"{who}: LEAK-01: a killed runner leaves nothing", runner_killed, who)
+    tap.case("a cgroup that vanishes: the job is ended", cgroup_vanishes)
     tap.case("HOST-03: a stale environment does not matter", in_scope, "user",
              env={"XDG_RUNTIME_DIR": None, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"})
     tap.case("HOST-03: no manager of the user", reason_of, "user",
