@@ -171,26 +171,6 @@ static CrateLevel level_of(CgroupLevel level) {
         }
 }
 
-static void note_cgroup_breach(Crate *crate, LimitName name, const CgroupBreach *met) {
-        CrateBreach breach = {
-                .name = name,
-                .max = met->max,
-                .observed = met->observed,
-                .level = level_of(met->level),
-                .enforced_by = "cgroup",
-        };
-
-        crate->result.limits[name].hits = met->hits;
-        note_peak(crate, name, met->level == CGROUP_LEVEL_JOB ? met->observed : 0);
-        if (met->level == CGROUP_LEVEL_OUTSIDE)
-                (void) crate_result_add_evidence(
-                        &crate->result, crate_age_usec(crate), limit_to_string(name),
-                        "the ceiling that was met is none of ours: that of the machine, or of what "
-                        "AgentCrate itself runs in");
-        else
-                crate_breach_at(crate, &breach, false);
-}
-
 static void note_counters(Crate *crate, const CgroupBreaches *breaches) {
         (void) crate_result_add_evidence(
                 &crate->result, crate_age_usec(crate), "cgroup",
@@ -201,6 +181,32 @@ static void note_counters(Crate *crate, const CgroupBreaches *breaches) {
                 (unsigned long long) breaches->pids_max);
 }
 
+/* What is met again and again is told once, or it would crowd out all other evidence. */
+static void note_cgroup_breach(Crate *crate, LimitName name, const CgroupBreach *met,
+                               const CgroupBreaches *breaches) {
+        bool is_first = crate->result.limits[name].hits == 0;
+        CrateBreach breach = {
+                .name = name,
+                .max = met->max,
+                .observed = met->observed,
+                .level = level_of(met->level),
+                .enforced_by = "cgroup",
+        };
+
+        crate->result.limits[name].hits = met->hits;
+        note_peak(crate, name, met->level == CGROUP_LEVEL_JOB ? met->observed : 0);
+        if (is_first ||
+            (met->level != CGROUP_LEVEL_OUTSIDE && crate->result.limit.name == _LIMIT_INVALID))
+                note_counters(crate, breaches);
+        if (met->level != CGROUP_LEVEL_OUTSIDE)
+                crate_breach_at(crate, &breach, false);
+        else if (is_first)
+                (void) crate_result_add_evidence(
+                        &crate->result, crate_age_usec(crate), limit_to_string(name),
+                        "the ceiling that was met is none of ours: that of the machine, or of what "
+                        "AgentCrate itself runs in");
+}
+
 void crate_check_cgroup(Crate *crate) {
         CrateLimitState *limits = crate->result.limits;
         CgroupBreaches breaches;
@@ -208,18 +214,14 @@ void crate_check_cgroup(Crate *crate) {
 
         if (!crate->cgroup || cgroup_crate_check(crate->cgroup, &breaches, &failure) != 0)
                 return;
-        if (breaches.memory.hits > limits[LIMIT_MEMORY].hits) {
-                note_cgroup_breach(crate, LIMIT_MEMORY, &breaches.memory);
-                note_counters(crate, &breaches);
-        }
+        if (breaches.memory.hits > limits[LIMIT_MEMORY].hits)
+                note_cgroup_breach(crate, LIMIT_MEMORY, &breaches.memory, &breaches);
         if (breaches.pids.hits <= limits[LIMIT_PIDS].hits)
                 return;
-        if (crate->job.on_hit == ON_HIT_REFUSE) {
+        if (crate->job.on_hit == ON_HIT_REFUSE)
                 limits[LIMIT_PIDS].hits = breaches.pids.hits;
-                return;
-        }
-        note_cgroup_breach(crate, LIMIT_PIDS, &breaches.pids);
-        note_counters(crate, &breaches);
+        else
+                note_cgroup_breach(crate, LIMIT_PIDS, &breaches.pids, &breaches);
 }
 
 /* Nothing holds the job any more. One that has died may have been removed: that is told otherwise.
