@@ -113,7 +113,7 @@ BAD_ARGUMENTS = [
     ({"command": "true", "workspace": {"path": "/tmp"}}, "no host directory"),
     ({"command": "true", "timeout_ms": -1}, "timeout_ms"),
     ({"command": "true", "timeout_ms": 5, "limits": {"wall_time": 5}}, "same limit"),
-    ({"command": "true", "limits": {"memory": "64M"}}, "memory"),
+    ({"command": "true", "limits": {"memory": "1M"}}, "memory"),
     ({"command": "true", "limits": {"disk": "1Q"}}, "disk"),
     ({"command": "true", "limits": {"disk": "18446744073709551616"}}, "disk"),
     ({"command": "true", "limits": {"nope": 1}}, "nope"),

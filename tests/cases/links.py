@@ -54,7 +54,7 @@ MAY_INCLUDE = {
 MAY_USE = {
     "systemd": "broker doctor record scope",
     "jansson": "basic crate mcp broker doctor cli",
-    "nettle": "plan crate mcp record",
+    "nettle": "plan crate mcp policy record",
     "netlink": "launcher",
     "sys/capability": "launcher",
     "seccomp": "policy",
