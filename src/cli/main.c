@@ -10,12 +10,8 @@
 #include "cli/command.h"
 
 static const Command *const commands[] = {
-        &command_stdio,
-        &command_tools,
-        &command_call,
-        &command_audit,
-        &command_policy,
-        &command_doctor,
+        &command_stdio, &command_tools,  &command_call,
+        &command_audit, &command_policy, &command_doctor,
 };
 
 static int print_help(void) {
