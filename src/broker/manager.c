@@ -143,6 +143,7 @@ Manager *manager_free(Manager *manager) {
                 client_free(LIST_FIRST(&manager->clients));
         while (!LIST_EMPTY(&manager->calls))
                 call_drop(LIST_FIRST(&manager->calls));
+        sharers_done(&manager->sharers);
         launchers_stop(manager);
         /* While the parent still sits in it: see cgroup_tree_leave(). */
         cgroup_tree_free(manager->cgroups);
@@ -176,6 +177,7 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
                 return error_origin(-ENOMEM);
         }
 
+        sharers_init(&manager->sharers);
         manager->listen_fd = -EBADF;
         manager->policy = policy;
         manager->audit = config->audit;

@@ -10,6 +10,7 @@
 
 #include "broker/budget.h"
 #include "broker/catalogue.h"
+#include "broker/sharers.h"
 #include "cgroup/cgroup.h"
 #include "crate/limits-means.h"
 #include "mcp/tools.h"
@@ -45,7 +46,8 @@ struct Manager {
         char *cgroups_reason; /* why there are none, a clause; or NULL */
         LimitsHost limits_host;
         struct SupervisorList supervisors;
-        uint64_t memory_used, pids_used; /* by all jobs, as far as they are counted by looking */
+        Sharers sharers; /* the tenants that have run something */
+        Shared used;     /* by all jobs, as far as they are counted by looking */
         Budget budget;
         int listen_fd; /* until there is the listener */
         const char *listen_path, *launcher_path;

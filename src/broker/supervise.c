@@ -7,55 +7,68 @@
 #include "basic/error.h"
 #include "broker/log.h"
 
-/* --- what all jobs have together, where no cgroup counts it --- */
+/* --- what jobs have together, where no cgroup counts it --- */
 
 static void account(Supervisor *supervisor, uint64_t memory, uint64_t pids) {
-        Manager *manager = supervisor->call->manager;
+        const Shared used = {.memory = memory, .pids = pids};
 
-        manager->memory_used += memory - supervisor->memory_used;
-        manager->pids_used += pids - supervisor->pids_used;
-        supervisor->memory_used = memory;
-        supervisor->pids_used = pids;
-}
-
-static uint64_t used_of(const Supervisor *supervisor, LimitName name) {
-        return name == LIMIT_MEMORY ? supervisor->memory_used : supervisor->pids_used;
+        shared_move(&supervisor->call->manager->used, &supervisor->used, &used);
+        shared_move(&supervisor->sharer->used, &supervisor->used, &used);
+        supervisor->used = used;
 }
 
 /* The job that has most of it ends: it is the one whose end helps, and the others did not ask for
- * this. */
-static void end_largest(Manager *manager, LimitName name, uint64_t max, uint64_t used) {
-        const CrateBreach breach = {
-                .name = name,
-                .max = max,
-                .observed = used,
-                .level = CRATE_LEVEL_TENANT,
-                .enforced_by = "sampler",
-        };
+ * this. Of a tenant's ceiling it is one of that tenant; sharer NULL: of anybody. */
+static void end_largest(Manager *manager, const Sharer *sharer, const CrateBreach *breach) {
         Supervisor *supervisor, *largest = NULL;
 
-        LIST_FOREACH (supervisor, &manager->supervisors, entry)
-                if (!largest || used_of(supervisor, name) > used_of(largest, name))
+        LIST_FOREACH (supervisor, &manager->supervisors, entry) {
+                if (sharer && supervisor->sharer != sharer)
+                        continue;
+                if (!largest || shared_get(&supervisor->used, breach->name) >
+                                        shared_get(&largest->used, breach->name))
                         largest = supervisor;
-        if (!largest)
+        }
+        if (!largest || !largest->crate)
                 return;
-        crate_end_for(largest->crate, &breach);
+        crate_end_for(largest->crate, breach);
         /* It counts no more: its end is on its way. */
         account(largest, 0, 0);
 }
 
-/* The owner is the one tenant, with the instance's figures. */
+static void hold(Manager *manager, const Sharer *sharer, const Limits *ceilings) {
+        static const LimitName names[] = {LIMIT_MEMORY, LIMIT_PIDS};
+        const Shared *used = sharer ? &sharer->used : &manager->used;
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                const CrateBreach breach = {
+                        .name = names[i],
+                        .max = ceilings->max[names[i]],
+                        .observed = shared_get(used, names[i]),
+                        .level = sharer ? CRATE_LEVEL_TENANT : CRATE_LEVEL_INSTANCE,
+                        .enforced_by = "sampler",
+                };
+
+                if (breach.observed > breach.max)
+                        end_largest(manager, sharer, &breach);
+        }
+}
+
+/* The ceilings of now; of a tenant that is one no more, those that the job began under. */
+static const Limits *ceilings_of(const Supervisor *supervisor) {
+        const Call *call = supervisor->call;
+        const Tenant *tenant = policy_find_tenant(call->manager->policy, call->tenant->name);
+
+        return &(tenant ?: call->tenant)->ceilings.limits;
+}
+
 static void on_usage(Crate *crate _unused_, uint64_t memory, uint64_t pids, void *userdata) {
         Supervisor *supervisor = userdata;
         Manager *manager = supervisor->call->manager;
-        const Limits *ceilings = &manager->policy->config.instance.limits;
 
         account(supervisor, memory, pids);
-        if (manager->memory_used > ceilings->max[LIMIT_MEMORY])
-                end_largest(manager, LIMIT_MEMORY, ceilings->max[LIMIT_MEMORY],
-                            manager->memory_used);
-        if (manager->pids_used > ceilings->max[LIMIT_PIDS])
-                end_largest(manager, LIMIT_PIDS, ceilings->max[LIMIT_PIDS], manager->pids_used);
+        hold(manager, supervisor->sharer, ceilings_of(supervisor));
+        hold(manager, NULL, &manager->policy->config.instance.limits);
 }
 
 /* --- the crate --- */
@@ -96,9 +109,10 @@ static int supervisor_make_cgroup(Supervisor *supervisor, const CrateSpec *spec,
         Manager *manager = supervisor->call->manager;
         const CgroupLimits crate = limits_of_crate(&job->limits, spec->means);
         const CgroupLimits own = limits_of_job(&job->limits, spec->means);
-        const CgroupLimits tenant = limits_of_ceilings(&manager->policy->config.instance.limits,
+        const CgroupLimits tenant = limits_of_ceilings(ceilings_of(supervisor),
                                                        cgroup_tree_controllers(manager->cgroups));
         const CgroupCrateSpec cgroup = {
+                .tenant = supervisor->sharer->number,
                 .tenant_limits = &tenant,
                 .crate_limits = &crate,
                 .job_limits = &own,
@@ -144,6 +158,12 @@ int supervisor_start(Supervisor *supervisor, Call *call, LauncherRun *run, const
         int r;
 
         *supervisor = (Supervisor){.call = call, .run = run};
+        r = sharers_get(&call->manager->sharers, call->tenant, &supervisor->sharer);
+        if (r < 0) {
+                launcher_run_unref(run);
+                *supervisor = (Supervisor){};
+                return error_trace(r);
+        }
         LIST_INSERT_HEAD(&call->manager->supervisors, supervisor, entry);
         call->manager->n_crates++;
         budget_charge_crate(&call->manager->budget);

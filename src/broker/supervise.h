@@ -5,6 +5,7 @@
 
 #include "broker/call.h"
 #include "broker/launchers.h"
+#include "broker/sharers.h"
 #include "crate/crate.h"
 
 struct Supervisor {
@@ -14,7 +15,8 @@ struct Supervisor {
         Crate *crate;
         CgroupCrate *cgroup;
         sd_event_source *source;
-        uint64_t memory_used, pids_used; /* its part of the manager's sums */
+        Sharer *sharer; /* its tenant */
+        Shared used;    /* its part of the sums */
 };
 
 enum {

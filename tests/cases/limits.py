@@ -519,7 +519,7 @@ def shared_ceiling():
     tap.equal(small["outcome"], "exited", "the smaller job")
     tap.equal(large["outcome"], "limit", "the larger job")
     met = large["limit"]
-    tap.equal((met["name"], met["level"], met["max"]), ("memory", "tenant", 160 * MIB), "limit")
+    tap.equal((met["name"], met["level"], met["max"]), ("memory", "instance", 160 * MIB), "limit")
 
 
 def strict_broker():

@@ -18,6 +18,7 @@ import tap  # noqa: E402
 # Nobody has to exist who has these.
 ALICE, BOB, CAROL, STAFF, OTHER = 74001, 74002, 74003, 74100, 74101
 TOOL = "sandbox_exec"
+SLOW = 5 if "AGENTCRATE_TEST_VM" in os.environ else 1
 
 
 class Place:
@@ -283,6 +284,37 @@ def ceilings():
         tap.equal(result["structuredContent"]["limit"]["name"], "output")
 
 
+# Takes its memory at once and holds it.
+HOLD = ["python3", "-c", "import sys, time; x = bytearray(int(sys.argv[1]) << 20); "
+        "time.sleep(float(sys.argv[2]))"]
+
+
+def hold(client, size, seconds, limit="300M"):
+    arguments = {"argv": [*HOLD, str(size), str(seconds)], "limits": {"memory": limit}}
+    return client.start("tools/call", {"name": TOOL, "arguments": arguments})
+
+
+def ended_by(result):
+    """Level and ceiling of the limit that a job ended for, or its outcome."""
+    record = result["structuredContent"]
+    limit = record["limit"]
+    return (limit["level"], limit["max"]) if limit else record["outcome"]
+
+
+def together():
+    """All jobs of a tenant together stay below its ceiling, and those of another do not count."""
+    place = Place(alice=tenant(ALICE, ceilings={"memory": "160M"}), bob=tenant(BOB))
+    with place.broker() as broker:
+        with As(broker, ALICE) as alice, As(broker, ALICE) as too, As(broker, BOB) as bob:
+            others = hold(bob, 250, 8 * SLOW)
+            small = hold(alice, 50, 8 * SLOW, limit="150M")
+            time.sleep(1 * SLOW)
+            large = hold(too, 130, 60 * SLOW, limit="150M")
+            tap.equal(ended_by(too.wait(large, 60 * SLOW)), ("tenant", 160 << 20), "the larger job")
+            tap.equal(ended_by(alice.wait(small, 60 * SLOW)), "exited", "the smaller job")
+            tap.equal(ended_by(bob.wait(others, 60 * SLOW)), "exited", "another's job")
+
+
 # --- change ---
 
 
@@ -500,6 +532,8 @@ def tests():
     tap.case("arguments keep their constraints, and show them", arguments)
     tap.case("folders of the host", workspaces)
     tap.case("ceilings of a tenant", ceilings)
+    if os.geteuid() == 0:
+        tap.case("a ceiling of a tenant holds its jobs together, and no others", together)
     tap.case("a scope is taken away while the broker runs", tighten)
     tap.case("a tenant is taken away while it is connected", tenant_gone)
     tap.case("a policy with faults is not used", bad_reload)
