@@ -105,6 +105,7 @@ static int helper_start(RunCgroups *cgroups) {
         return 0;
 }
 
+/* After its answer that all is well, which is the last that it does. */
 static void helper_stop(RunCgroups *cgroups) {
         link_done(&cgroups->link);
         if (cgroups->helper <= 0)
@@ -112,6 +113,15 @@ static void helper_stop(RunCgroups *cgroups) {
         (void) kill(cgroups->helper, SIGKILL);
         while (waitpid(cgroups->helper, NULL, 0) < 0 && errno == EINTR)
                 ;
+        cgroups->helper = 0;
+}
+
+/* It has something to do yet if a scope may have come that we did not wait for: it has it stopped,
+ * by itself, once it sees that we are done. */
+static void helper_leave(RunCgroups *cgroups) {
+        link_done(&cgroups->link);
+        if (cgroups->helper > 0)
+                (void) waitpid(cgroups->helper, NULL, WNOHANG);
         cgroups->helper = 0;
 }
 
@@ -180,12 +190,13 @@ int run_cgroups_wait(RunCgroups *cgroups) {
         cgroups->link.userdata = cgroups;
         while (r == 0 && cgroups->helper > 0 && !cgroups->tree && !cgroups->reason)
                 r = helper_wait(cgroups);
-        helper_stop(cgroups);
+        if (cgroups->tree)
+                helper_stop(cgroups);
         return r < 0 ? error_trace(r) : 0;
 }
 
 void run_cgroups_done(RunCgroups *cgroups) {
-        helper_stop(cgroups);
+        helper_leave(cgroups);
         cgroups->tree = cgroup_tree_free(cgroups->tree);
         free(cgroups->reason);
         *cgroups = RUN_CGROUPS_NULL;

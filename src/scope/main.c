@@ -3,13 +3,15 @@
 /*
  * agentcrate-scope: asks the service manager for one scope and hands its directory to
  * agentcrate-run, which stays free of D-Bus and is ready to start its job while this waits. It
- * answers one question, at most after SCOPE_TIMEOUT_USEC, and ends with the link.
+ * answers one question, at most after SCOPE_TIMEOUT_USEC. If there may be a scope that
+ * agentcrate-run does not know of, it stays until the link ends and has that scope stopped.
  */
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "basic/error.h"
 #include "ipc/link.h"
@@ -46,11 +48,27 @@ static int helper_answer(Helper *helper, int result) {
         return link_send(&helper->link, SCOPE_FAILED, 0, &failed, sizeof(failed), NULL, 0);
 }
 
-static void on_scope(Scope *scope _unused_, int result, void *userdata) {
+static void on_scope(Scope *scope, int result, void *userdata) {
+        Helper *helper = userdata;
+        int r;
+
+        r = helper_answer(helper, result);
+        if ((result == 0 && r == 0) || !scope_is_loose(scope))
+                (void) sd_event_exit(helper->event, r == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void on_withdrawn(Scope *scope _unused_, int result _unused_, void *userdata) {
         Helper *helper = userdata;
 
-        (void) sd_event_exit(helper->event,
-                             helper_answer(helper, result) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        (void) sd_event_exit(helper->event, EXIT_SUCCESS);
+}
+
+/* agentcrate-run has ended, and its launcher with it. */
+static int helper_withdraw(Helper *helper) {
+        /* Nobody's folder is to be held by one that is left behind. */
+        if (chdir("/") < 0)
+                return error_origin(negative_errno());
+        return error_trace(scope_withdraw(helper->scope, on_withdrawn, helper));
 }
 
 static int on_ask(void *userdata, Frame *frame) {
@@ -75,7 +93,7 @@ static const LinkPermit permits[] = {
         {SCOPE_ASK, HELPER_STATE_IDLE, sizeof(ScopeAsk), sizeof(ScopeAsk), 0, 0, on_ask},
 };
 
-static int on_link(sd_event_source *source _unused_, int fd _unused_, uint32_t events _unused_,
+static int on_link(sd_event_source *source, int fd _unused_, uint32_t events _unused_,
                    void *userdata) {
         Helper *helper = userdata;
         int r;
@@ -84,6 +102,9 @@ static int on_link(sd_event_source *source _unused_, int fd _unused_, uint32_t e
         if (r == 0 || r == LINK_E_AGAIN)
                 return 0;
         /* Whoever asked has gone or talks nonsense: nobody waits for an answer. */
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        if (helper->scope && scope_is_loose(helper->scope))
+                return helper_withdraw(helper);
         return sd_event_exit(helper->event, r == LINK_E_EOF ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -122,6 +143,8 @@ int main(void) {
                       stderr);
                 return EXIT_FAILURE;
         }
+        /* What the keyboard sends to a runner is not for this. */
+        (void) setsid();
         helper.link.userdata = &helper;
         r = run(&helper);
         scope_free(helper.scope);

@@ -30,6 +30,8 @@
 #define NAME_SIZE 48U
 /* Processes of a scope that is stopped are killed, not waited for: they are ours to end. */
 #define STOP_TIMEOUT_USEC UINT64_C(1000000)
+/* For a manager that was too slow for us and has to hear of it all the same. */
+#define WITHDRAW_TIMEOUT_USEC UINT64_C(30000000)
 
 struct Scope {
         sd_event *event;
@@ -42,6 +44,7 @@ struct Scope {
         char name[NAME_SIZE];
         char *reason; /* of the failure */
         int result;
+        bool is_loose;
         int fd;
         const char *step; /* what the deadline cut off */
         ScopeCallback callback;
@@ -61,7 +64,8 @@ static int on_defer(sd_event_source *source, void *userdata) {
         Scope *scope = userdata;
 
         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        scope_close_bus(scope);
+        if (!scope->is_loose)
+                scope_close_bus(scope);
         scope->callback(scope, scope->result, scope->userdata);
         return 0;
 }
@@ -112,6 +116,7 @@ static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, 
 }
 
 static void scope_fail_closed(Scope *scope) {
+        scope->is_loose = false;
         scope_fail(scope, "the service manager at %s has closed the connection (%s)",
                    scope->manager.path, scope->step);
 }
@@ -129,6 +134,7 @@ static bool answer_failed(Scope *scope, sd_bus_message *message) {
         if (!error)
                 return false;
         /* What sd-bus itself answers for a peer that has closed. */
+        scope->is_loose = false;
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
             sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 scope_fail_closed(scope);
@@ -239,11 +245,12 @@ static int on_job_removed(sd_bus_message *message, void *userdata,
          * the job. */
         if (!string_equal(unit, scope->name) || scope->defer)
                 return 0;
-        if (string_equal(result, "done"))
+        if (string_equal(result, "done")) {
                 scope_look(scope);
-        else
-                scope_fail(scope, "the service manager's job for the scope ended as \"%s\"",
-                           result);
+                return 0;
+        }
+        scope->is_loose = false;
+        scope_fail(scope, "the service manager's job for the scope ended as \"%s\"", result);
         return 0;
 }
 
@@ -306,6 +313,7 @@ static int scope_ask(Scope *scope) {
         if (r >= 0)
                 r = sd_bus_call_async(scope->bus, &scope->call_slot, message, on_started, scope,
                                       UINT64_MAX);
+        scope->is_loose = r >= 0;
         sd_bus_message_unref(message);
         return r;
 }
@@ -426,6 +434,41 @@ Scope *scope_free(Scope *scope) {
         free(scope->reason);
         free(scope);
         return NULL;
+}
+
+/* --- withdrawing --- */
+
+bool scope_is_loose(const Scope *scope) {
+        return scope->is_loose;
+}
+
+static int on_stopped(sd_bus_message *message _unused_, void *userdata,
+                      sd_bus_error *ret_error _unused_) {
+        /* What the answer is does not matter: a scope that is not there need not be stopped. */
+        scope_end(userdata, 0);
+        return 0;
+}
+
+int scope_withdraw(Scope *scope, ScopeCallback callback, void *userdata) {
+        int r;
+
+        scope->callback = callback;
+        scope->userdata = userdata;
+        scope->is_loose = false;
+        scope->step = "asked to stop a scope";
+        scope->removed_slot = sd_bus_slot_unref(scope->removed_slot);
+        scope->call_slot = sd_bus_slot_unref(scope->call_slot);
+        scope->timer = sd_event_source_disable_unref(scope->timer);
+        scope->defer = sd_event_source_disable_unref(scope->defer);
+        free(TAKE_PTR(scope->reason));
+
+        r = sd_event_add_time_relative(scope->event, &scope->timer, CLOCK_MONOTONIC,
+                                       WITHDRAW_TIMEOUT_USEC, 1000, on_timeout, scope);
+        if (r >= 0)
+                r = sd_bus_call_method_async(scope->bus, &scope->call_slot, MANAGER_NAME,
+                                             MANAGER_PATH, MANAGER_INTERFACE, "StopUnit",
+                                             on_stopped, scope, "ss", scope->name, "replace");
+        return r < 0 ? error_origin(r) : 0;
 }
 
 int scope_take_fd(Scope *scope) {

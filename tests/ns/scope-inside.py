@@ -274,6 +274,27 @@ def hang_up_late(connection):
         return
 
 
+def late_scope():
+    """A scope that nobody waited for is stopped after the run: a manager that moves a process which
+    is just ending would keep it for ever."""
+    heard = bytearray()
+
+    def listen(connection):
+        heard.extend(greet(connection))
+        while more := connection.recv(65536):
+            heard.extend(more)
+
+    with Manager(listen) as env:
+        run("user", "true", env=env).expect(0)
+        tap.check(tap.wait_until(lambda: b"StopUnit" in heard, 20), "the scope is not stopped")
+        asked, stopped = heard.split(b"StopUnit", 1)
+    names = [re.findall(rb"agentcrate-[0-9a-f]{16}\.scope", part) for part in (asked, stopped)]
+    tap.check(len(names[0]) == 1 and names[0] == names[1], f"asked for and stopped: {names}")
+    tap.check(tap.wait_until(lambda: subprocess.run(
+        ["pgrep", "-f", "^agentcrate-scope"], stdout=subprocess.DEVNULL,
+        check=False).returncode != 0, 40), "agentcrate-scope does not end")
+
+
 def with_manager(expected, answer=None, listen=True):
     with Manager(answer, listen) as env:
         reason_of("user", expected, env=env)
@@ -413,6 +434,7 @@ def main():
     tap.case("a manager that falls silent", with_manager, "has not answered within 5 s", silent)
     tap.case("a manager that hangs up when asked", with_manager, "has closed the connection",
              hang_up_late)
+    tap.case("a manager that is late: the scope is stopped", late_scope)
     tap.case("broker: jobs sit in a scope of its own", broker_in_scope)
     tap.case("broker: LEAK-01: a killed one leaves nothing", broker_killed)
     tap.case("broker: a dead socket", broker_without, "Connection refused", listen=False)
