@@ -9,6 +9,7 @@
  *   host (agentcrated or agentcrate-run)  <->  launcher      LAUNCHER_*
  *   host                                  <->  init          INIT_*
  *   agentcrate-run                        <->  agentcrate-scope  SCOPE_*
+ *   agentcrated                           <->  agentcrate-egress  EGRESS_*
  *
  * Big or variable things travel as sealed memfds: the plan (plan/plan.h) and the job
  * (plan/job-wire.h).
@@ -193,3 +194,29 @@ typedef struct ScopeAsk {
 typedef struct ScopeFailed {
         char reason[PROTO_SCOPE_REASON_MAX]; /* one clause, NUL-terminated */
 } ScopeFailed;
+
+#define EGRESS_BODY_MAX (4U << 20)
+#define EGRESS_COLLECTOR_MAX (64U * 1024U)
+#define PROTO_EGRESS_TEXT_MAX 192U
+
+/* --- agentcrated -> agentcrate-egress --- */
+enum {
+        EGRESS_COLLECTOR = 384, /* EgressCollector; fds: where to; once */
+        EGRESS_POST,            /* no payload; fds: the body, a batch of traces; one at a time */
+
+        /* --- agentcrate-egress -> agentcrated --- */
+        EGRESS_POSTED = 448, /* EgressPosted, with the id of the EGRESS_POST */
+};
+
+/* The fd is a sealed memfd of strings that each end with NUL: the URL, the file of trusted
+ * certificates ("": the system's), and any number of headers as "Name: value". */
+typedef struct EgressCollector {
+        uint32_t timeout_msec;
+        uint32_t reserved;
+} EgressCollector;
+
+typedef struct EgressPosted {
+        uint32_t status;            /* of HTTP; 0: there was no answer */
+        uint32_t retry_after_sec;   /* that the collector asks for; 0: nothing */
+        char text[PROTO_EGRESS_TEXT_MAX]; /* why there was none; NUL-terminated */
+} EgressPosted;

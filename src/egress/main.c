@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * agentcrate-egress: alone has the network. It knows one message, to post a batch of traces to the
+ * collector that it was told of at its start, and looks at nothing of the answer but the status.
+ *
+ * Without arguments it is a child of agentcrated; with them, it is a system service.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "basic/macros.h"
+#include "egress/egress.h"
+#include "egress/harden.h"
+#include "egress/service.h"
+
+#define EGRESS_LINK_FD 3
+
+static bool link_is_ours(int fd) {
+        int domain = 0, type = 0;
+        socklen_t size = sizeof(int);
+
+        return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
+               getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET &&
+               fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+int main(int argc, char *argv[]) {
+        const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+        (void) sigaction(SIGPIPE, &ignore, NULL);
+        if (argc > 1)
+                return service_main(argc, argv);
+        if (!link_is_ours(EGRESS_LINK_FD)) {
+                fputs("agentcrate-egress: this program is started by agentcrated, which hands it a "
+                      "socket as file descriptor 3\n",
+                      stderr);
+                return EXIT_FAILURE;
+        }
+        if (harden() < 0)
+                return EXIT_FAILURE;
+        return egress_serve(EGRESS_LINK_FD) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
