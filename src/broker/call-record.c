@@ -10,6 +10,7 @@
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "broker/authorize.h"
+#include "broker/call-trace.h"
 #include "broker/call.h"
 #include "broker/log.h"
 
@@ -31,6 +32,7 @@ static AuditCall audit_call(const CallRecord *record) {
                 .client = record->client,
                 .client_size = record->client_size,
                 .tool = record->tool,
+                .trace_id = record->trace_id[0] ? record->trace_id : NULL,
         };
 }
 
@@ -40,13 +42,19 @@ static AuditData audit_data(const StrBuf *answer) {
 
 /* --- begin --- */
 
-static int record_init(CallRecord *record, const Client *client, const McpRequest *request) {
+static int record_init(CallRecord *record, const Client *client, const JsonDoc *doc,
+                       const McpRequest *request, Trace *trace) {
         const char *name = request->client ?: client->peer.client;
         int r;
 
         r = make_id(record->id);
+        if (r == 0)
+                r = call_trace_begin(trace, doc, request);
         if (r < 0)
                 return error_trace(r);
+        record->trace = trace;
+        if (client->manager->exporter || trace->has_parent)
+                trace_format_id(trace, record->trace_id);
         record->uid = client->who.uid;
         record->pid = client->who.pid;
         record->begun_usec = now_usec();
@@ -68,7 +76,7 @@ static void record_done(CallRecord *record) {
 int call_record_begin(Call *call, const JsonDoc *doc, const McpRequest *request) {
         int r;
 
-        r = record_init(&call->record, call->client, request);
+        r = record_init(&call->record, call->client, doc, request, &call->trace);
         if (r < 0)
                 return error_trace(r);
         call->record.tenant = call->tenant;
@@ -90,6 +98,7 @@ static int record_decide(Manager *manager, const Policy *policy, CallRecord *rec
         decision->granted = record->tenant ? &record->tenant->scopes : NULL;
         decision->policy_digest = policy->digest;
         decision->arguments = record->arguments;
+        call_trace_decision(record->trace, record->tenant, decision);
         r = audit_decision(manager->audit, &call, decision, ret_text);
         if (r != 0)
                 return r;
@@ -132,6 +141,7 @@ static void record_end(Manager *manager, CallRecord *record, AuditEnd *end) {
 
         end->decide_usec = record->decided_usec - record->begun_usec;
         end->total_usec = now - record->begun_usec;
+        call_trace_outcome(record->trace, end);
         audit_end(manager->audit, &call, end);
         record->ended = true;
 }
@@ -178,21 +188,25 @@ void call_record_done(Call *call) {
 /* --- what becomes no call --- */
 
 void call_record_reject(Client *client, const RpcLine *line, const RpcMessage *message,
-                        const McpRequest *request, const char *text, const StrBuf *answer) {
+                        const McpRequest *request, int code, const char *text,
+                        const StrBuf *answer) {
         const JsonNode *arguments = json_node_member(line->doc, message->params, "arguments");
         AuditEnd end = {
                 .outcome = "denied", .reason = text, .exit_code = -1, .result = audit_data(answer)};
         CallRecord record = {};
+        Trace trace;
 
         if (arguments)
                 record.arguments =
                         (AuditData){json_node_slice(line->doc, arguments), arguments->size};
-        if (record_init(&record, client, request) < 0)
+        if (record_init(&record, client, line->doc, request, &trace) < 0)
                 log_error("a call that was refused was not recorded: out of memory");
         else {
                 record.tenant = authorize_tenant(client->manager->policy, &client->who);
+                trace.facts.status_code = code;
                 record_deny(client->manager, client->manager->policy, &record, record.rule, text);
                 record_end(client->manager, &record, &end);
+                call_trace_end(client->manager, &trace);
         }
         record_done(&record);
 }
@@ -201,17 +215,21 @@ void call_record_reject_answered(Client *client, const RpcLine *line, const RpcM
                                  const McpRequest *request) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(freep) char *text = NULL;
-        const JsonNode *error;
+        int64_t code = RPC_INTERNAL_ERROR;
+        const JsonNode *error, *message_node;
         JsonError fault;
 
         if (message->kind != RPC_REQUEST || !string_equal(message->method, "tools/call"))
                 return;
         if (json_scan(request->answer.data, request->answer.size, &doc, &fault) == 0) {
                 error = json_node_member(doc, json_doc_root(doc), "error");
-                error = json_node_member(doc, error, "message");
-                if (!error || json_node_string(doc, error, &text, NULL) != 0)
+                message_node = json_node_member(doc, error, "message");
+                if (!message_node || json_node_string(doc, message_node, &text, NULL) != 0)
                         text = NULL;
+                error = json_node_member(doc, error, "code");
+                if (error)
+                        (void) json_node_int64(doc, error, &code);
         }
-        call_record_reject(client, line, message, request, text ?: "the request was wrong",
-                           &request->answer);
+        call_record_reject(client, line, message, request, (int) code,
+                           text ?: "the request was wrong", &request->answer);
 }

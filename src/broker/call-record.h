@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What the audit log is told of a call: exactly one decision and one end, whatever becomes of it.
+ * What the audit log, and with it the trace, is told of a call: exactly one decision and one end,
+ * whatever becomes of it.
  *
  * Every request tools/call is a call, also one that is refused before anybody looks at its
  * arguments: an unknown tool, params that are none, an id that is in use. What is no request (a
@@ -13,6 +14,7 @@
 #include "broker/manager.h"
 #include "mcp/protocol.h"
 #include "record/audit.h"
+#include "record/trace.h"
 
 #define CALL_RECORD_ID_SIZE (2 + 16 + 1)
 
@@ -28,7 +30,9 @@ typedef struct CallRecord {
         uint64_t begun_usec, decided_usec;
         const char *rule; /* static: what refuses, where that is not a rule of the policy */
         bool decided, ended;
-        bool finished; /* its executor has come to the end */
+        bool finished;                     /* its executor has come to the end */
+        Trace *trace;                      /* the call's */
+        char trace_id[TRACE_ID_TEXT_SIZE]; /* "": in a trace of which nobody is told */
 } CallRecord;
 
 enum {
@@ -48,10 +52,11 @@ void call_record_refuse(Call *call, const char *text, const StrBuf *answer);
 /* It has ended, and is answered so; NULL: nobody waits for an answer. */
 void call_record_end(Call *call, const StrBuf *answer);
 
-/* A request tools/call that is refused before it becomes a call; answer, if it is known, tells so.
- */
+/* A request tools/call that is refused before it becomes a call, by an error of that code; answer,
+ * if it is known, tells so. */
 void call_record_reject(Client *client, const RpcLine *line, const RpcMessage *message,
-                        const McpRequest *request, const char *text, const StrBuf *answer);
+                        const McpRequest *request, int code, const char *text,
+                        const StrBuf *answer);
 /* The same if mcp_handle() has answered a message by an error and it was such a request. */
 void call_record_reject_answered(Client *client, const RpcLine *line, const RpcMessage *message,
                                  const McpRequest *request);

@@ -5,15 +5,25 @@
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "broker/authorize.h"
+#include "broker/call-trace.h"
 #include "broker/log.h"
+
+static void call_destroy(Call *call) {
+        bool has_crate = call->trace.spans[TRACE_CREATE].begin_nsec > 0;
+
+        if (has_crate)
+                trace_step_begin(&call->trace, TRACE_DESTROY);
+        if (call->executor)
+                call->executor->free(call);
+}
 
 static Call *call_free(Call *call) {
         Manager *manager = call->manager;
         Client *client = call->client;
 
         call_record_done(call);
-        if (call->executor)
-                call->executor->free(call);
+        call_destroy(call);
+        call_trace_end(manager, &call->trace);
         if (client)
                 LIST_REMOVE(call, in_client);
         LIST_REMOVE(call, in_manager);
@@ -105,10 +115,27 @@ static int call_deny(Call *call, const char *tool) {
 /* By the policy alone; what needs a look at the host is the executor's to ask. */
 static int call_authorize(Call *call, const JsonDoc *doc, const McpRequest *request) {
         const ToolRights *tool = tools_rights(request->tool);
+        int r;
 
         if (!tool)
                 return error_origin(-ENOTRECOVERABLE);
-        return error_trace(evaluate(call->tenant, tool, doc, request->arguments, &call->decision));
+        trace_step_begin(&call->trace, TRACE_AUTHORIZE);
+        r = evaluate(call->tenant, tool, doc, request->arguments, &call->decision);
+        trace_step_end(&call->trace, TRACE_AUTHORIZE);
+        return error_trace(r);
+}
+
+/* To who serves the tool, and what of it. As executor->prepare(). */
+static int call_route(Call *call, const JsonDoc *doc, const McpRequest *request, char **ret_text) {
+        int r;
+
+        trace_step_begin(&call->trace, TRACE_ROUTE);
+        call->executor = route_find(request->tool);
+        if (!call->executor)
+                return error_origin(-ENOTRECOVERABLE);
+        r = call->executor->prepare(call, doc, request->arguments, ret_text);
+        trace_step_end(&call->trace, TRACE_ROUTE);
+        return r;
 }
 
 int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpRequest *request) {
@@ -126,21 +153,19 @@ int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpReques
                 return call_refuse(call, "the broker is stopping and starts nothing new");
         }
 
-        call->executor = route_find(request->tool);
-        if (!call->executor)
-                return error_origin(-ENOTRECOVERABLE);
-
         r = call_authorize(call, doc, request);
         if (r < 0)
                 return error_trace(r);
         if (!call->decision.allowed)
                 return call_deny(call, request->tool);
 
-        r = call->executor->prepare(call, doc, request->arguments, &text);
+        r = call_route(call, doc, request, &text);
         if (r == 0 && call_record_allow(call, &text) != 0)
                 r = text ? EXECUTOR_E_REFUSED : -ENOMEM;
-        if (r == 0)
+        if (r == 0) {
+                trace_step_begin(&call->trace, TRACE_EXEC);
                 r = call->executor->start(call, &text);
+        }
         if (r == EXECUTOR_E_DENIED)
                 return call_deny(call, request->tool);
         if (r == EXECUTOR_E_REFUSED)

@@ -37,6 +37,7 @@ struct Call {
         const Executor *executor;
         void *execution; /* the executor's */
         CallRecord record;
+        Trace trace;
         Progress progress;
         sd_event_source *progress_timer;
 };

@@ -222,7 +222,8 @@ static int client_act(Client *client, Batch *batch, const RpcLine *line, const R
 
         if (client_id_is_used(client, request)) {
                 if (request->action == MCP_CALL)
-                        call_record_reject(client, line, message, request, ID_IS_USED, NULL);
+                        call_record_reject(client, line, message, request, RPC_INVALID_REQUEST,
+                                           ID_IS_USED, NULL);
                 client_answer_error(client, batch, request->id, request->id_size,
                                     RPC_INVALID_REQUEST, ID_IS_USED);
                 return 0;

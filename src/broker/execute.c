@@ -104,6 +104,7 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
         execution->template = policy_find_template(call->policy, template);
         if (!execution->template)
                 return refuse_template(call->manager, template, ret_text);
+        trace_set(call->trace.facts.template, execution->template->name);
 
         r = authorize_workspace(call->tenant, &call->client->workspace, &execution->args,
                                 &execution->workspace, &execution->workspace_ro, &call->decision);

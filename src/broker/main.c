@@ -11,6 +11,7 @@
 #include "basic/error.h"
 #include "basic/option-table.h"
 #include "basic/parse-util.h"
+#include "broker/export-config.h"
 #include "broker/listener.h"
 #include "broker/log.h"
 #include "broker/manager.h"
@@ -21,6 +22,7 @@ typedef struct BrokerOptions {
         bool help, version;
         char *listen;       /* NULL: the socket is passed in */
         char *launcher;     /* NULL: launchers are children of ours */
+        char *egress;       /* NULL: what posts traces is a child of ours */
         uint64_t idle_usec; /* 0: not given */
 } BrokerOptions;
 
@@ -33,6 +35,7 @@ enum {
 static void broker_options_done(BrokerOptions *options) {
         free(options->listen);
         free(options->launcher);
+        free(options->egress);
         *options = (BrokerOptions){};
 }
 
@@ -55,6 +58,8 @@ static const Option option_rows[] = {
          "make a UNIX socket at PATH and listen on it"},
         {"launcher", 0, "PATH", option_take_string, offsetof(BrokerOptions, launcher),
          "have crates made by the launcher service that listens at PATH"},
+        {"egress", 0, "PATH", option_take_string, offsetof(BrokerOptions, egress),
+         "have traces posted by the egress service that listens at PATH"},
         {"idle", 0, "TIME", take_idle, 0,
          "end when nobody was connected for TIME (30, 500ms, 10m); default is the configuration's "
          "when the socket was passed in, else never"},
@@ -154,19 +159,41 @@ static int open_audit(const Config *config, Audit **ret_audit) {
         return r > 0 ? MAIN_E_FAILED : error_trace(r);
 }
 
+static const char *find_variable(const char *name) {
+        return secure_getenv(name);
+}
+
+/* The variables may be meant for other programs: what cannot be served is no reason not to run. */
+static int read_export(const Config *config, ExportConfig *ret_export) {
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = export_config_read(find_variable, config->otlp, ret_export, &text);
+        if (r != EXPORT_CONFIG_E_INVALID)
+                return error_trace(r);
+        log_warning("no traces are sent: %s", text);
+        return 0;
+}
+
 static int run(const BrokerOptions *options) {
+        _cleanup_(export_config_done) ExportConfig export = {};
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(policy_freep) Policy *policy = NULL;
         _cleanup_(audit_freep) Audit *audit = NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
-        ManagerConfig config = {.launcher_path = options->launcher, .listen_path = options->listen};
+        ManagerConfig config = {.launcher_path = options->launcher,
+                                .listen_path = options->listen,
+                                .egress_path = options->egress,
+                                .export = &export};
         int r;
 
         /* Whom a launcher service serves is the machine's. */
         r = reload_read(options->launcher ? POLICY_SYSTEM : POLICY_USER, &policy);
         if (r != 0)
                 return r > 0 ? MAIN_E_FAILED : error_trace(r);
-        r = open_audit(&policy->config, &audit);
+        r = read_export(&policy->config, &export);
+        if (r == 0)
+                r = open_audit(&policy->config, &audit);
         if (r == 0)
                 r = open_listener(options->listen, &fd);
         if (r != 0)

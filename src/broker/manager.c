@@ -8,6 +8,7 @@
 #include "basic/time-util.h"
 #include "broker/call.h"
 #include "broker/client.h"
+#include "broker/export.h"
 #include "broker/launchers.h"
 #include "broker/listener.h"
 #include "broker/log.h"
@@ -48,7 +49,8 @@ static void manager_check_idle(Manager *manager) {
 void manager_check(Manager *manager) {
         if (!manager->stopping)
                 manager_check_idle(manager);
-        else if (manager->n_calls == 0 && clients_are_drained(manager))
+        else if (manager->n_calls == 0 && clients_are_drained(manager) &&
+                 (!manager->exporter || exporter_finish(manager->exporter)))
                 (void) sd_event_exit(manager->event, 0);
 }
 
@@ -155,6 +157,7 @@ Manager *manager_free(Manager *manager) {
         sd_event_source_disable_unref(manager->post);
         sd_event_source_disable_unref(manager->idle_timer);
         sd_event_source_disable_unref(manager->stop_timer);
+        exporter_free(manager->exporter);
         reload_free(manager->reload);
         catalogue_free(manager->catalogue);
         tools_free(manager->tools);
@@ -202,6 +205,9 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
                                             "SIGHUP when there are any");
         }
         r = manager_add_sources(manager);
+        if (r == 0 && config->export->url)
+                r = exporter_new(manager->event, config->export, config->egress_path,
+                                 &manager->exporter);
         if (r < 0)
                 return error_trace(r);
 

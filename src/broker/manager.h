@@ -10,6 +10,7 @@
 
 #include "broker/budget.h"
 #include "broker/catalogue.h"
+#include "broker/export-config.h"
 #include "broker/sharers.h"
 #include "cgroup/cgroup.h"
 #include "crate/limits-means.h"
@@ -24,6 +25,7 @@ typedef struct Call Call;
 typedef struct LauncherUnit LauncherUnit;
 typedef struct Reload Reload;
 typedef struct Supervisor Supervisor;
+typedef struct Exporter Exporter;
 typedef struct Parent Parent;
 
 LIST_HEAD(ClientList, Client);
@@ -40,6 +42,7 @@ struct Manager {
         sd_event *event;
         Policy *policy;
         Audit *audit;
+        Exporter *exporter; /* NULL: traces go nowhere */
         Tools *tools;
         Catalogue *catalogue; /* of the policy */
         CgroupTree *cgroups;  /* NULL: nothing was delegated to us */
@@ -75,7 +78,9 @@ typedef struct ManagerConfig {
         int listen_fd;           /* consumed by manager_new(), also on failure */
         const char *listen_path; /* removed at the end; NULL: it is not ours. Borrowed */
         const char
-                *launcher_path; /* the launcher service's socket; NULL: there is none. Borrowed */
+                *launcher_path;  /* the launcher service's socket; NULL: there is none. Borrowed */
+        const char *egress_path; /* the egress service's; NULL: there is none. Borrowed */
+        ExportConfig *export;    /* consumed if manager_new() succeeds */
         uint64_t idle_usec;
         Audit *audit; /* consumed by manager_new(), also on failure */
 } ManagerConfig;

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "basic/error.h"
+#include "broker/call-trace.h"
 #include "broker/log.h"
 
 /* --- what jobs have together, where no cgroup counts it --- */
@@ -92,13 +93,21 @@ static void on_output(Crate *crate _unused_, CrateStream stream, const void *dat
         call_add_output(supervisor->call, stream, data, size);
 }
 
-static void on_crate_end(Crate *crate _unused_, void *userdata) {
+static void on_started(Crate *crate _unused_, void *userdata) {
         Supervisor *supervisor = userdata;
 
+        call_trace_started(&supervisor->call->trace);
+}
+
+static void on_crate_end(Crate *crate, void *userdata) {
+        Supervisor *supervisor = userdata;
+
+        call_trace_ended(&supervisor->call->trace, crate_get_result(crate)->wall_usec);
         call_finish(supervisor->call);
 }
 
 static const CrateCallbacks callbacks = {
+        .on_started = on_started,
         .on_output = on_output,
         .on_usage = on_usage,
         .on_end = on_crate_end,
@@ -167,6 +176,7 @@ int supervisor_start(Supervisor *supervisor, Call *call, LauncherRun *run, const
         LIST_INSERT_HEAD(&call->manager->supervisors, supervisor, entry);
         call->manager->n_crates++;
         budget_charge_crate(&call->manager->budget);
+        trace_step_begin(&call->trace, TRACE_CREATE);
         r = supervisor_make(supervisor, spec, job, ret_error);
         if (r != 0)
                 supervisor_done(supervisor);

@@ -7,8 +7,8 @@
 
 #include "basic/error.h"
 
-/* Nothing of an answer is looked at but its status; this much of it is taken to keep the connection,
- * and more ends it. */
+/* Nothing of an answer is looked at but its status; this much of it is taken to keep the
+ * connection, and more ends it. */
 #define ANSWER_MAX (64U * 1024U)
 #define RETRY_AFTER_MAX 3600
 

@@ -107,8 +107,7 @@ static bool may_connect(const Service *service, int fd) {
 /* A broker that broke the protocol is heard no more; the next one, which may be well, is. */
 static int serve(const Service *service) {
         for (;;) {
-                _cleanup_(fd_closep) int fd =
-                        accept4(SERVICE_LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
+                _cleanup_(fd_closep) int fd = accept4(SERVICE_LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
 
                 if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
                         continue;

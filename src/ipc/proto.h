@@ -216,7 +216,7 @@ typedef struct EgressCollector {
 } EgressCollector;
 
 typedef struct EgressPosted {
-        uint32_t status;            /* of HTTP; 0: there was no answer */
-        uint32_t retry_after_sec;   /* that the collector asks for; 0: nothing */
+        uint32_t status;                  /* of HTTP; 0: there was no answer */
+        uint32_t retry_after_sec;         /* that the collector asks for; 0: nothing */
         char text[PROTO_EGRESS_TEXT_MAX]; /* why there was none; NUL-terminated */
 } EgressPosted;

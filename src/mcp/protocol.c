@@ -347,6 +347,7 @@ static int handle_request(McpContext *context, McpRequest *request) {
         context->meta = json_node_member(context->line->doc, context->message->params, "_meta");
         if (context->meta && context->meta->type != JSON_NODE_OBJECT)
                 return answer_error(request, RPC_INVALID_PARAMS, "params._meta must be an object");
+        request->meta = context->meta;
 
         r = check_era(context, method, request);
         if (r < 0 || request->action != MCP_NOTHING)

@@ -59,6 +59,7 @@ typedef struct McpRequest {
         const char *progress_token;
         size_t progress_token_size;
         const JsonNode *params;
+        const JsonNode *meta;      /* of a request: its params._meta; NULL: none */
         const JsonNode *arguments; /* MCP_CALL; NULL: none */
         char *tool;                /* MCP_CALL, and what was named if there is no such tool */
         char *client;              /* of a modern request, as in McpPeer */

@@ -39,6 +39,7 @@ void config_init(Config *config) {
 void config_done(Config *config) {
         free(config->file);
         free(config->audit_path);
+        free(config->otlp);
         *config = (Config){};
 }
 
@@ -115,6 +116,17 @@ static int read_audit_payloads(const Reader *reader, const JsonNode *node, void 
         if (json_node_bool(node, &c->audit_payloads) != 0)
                 return reader_fault_value(reader, node, "is neither true nor false");
         return 0;
+}
+
+/* What is no URL is found by who uses it, along with what the environment says. */
+static int read_otlp(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        if (node->type != JSON_NODE_STRING)
+                return reader_fault_value(reader, node, "is neither a string nor null");
+        return reader_string(reader, node, &c->otlp);
 }
 
 static int read_enforce(const Reader *reader, const JsonNode *node, void *target) {
@@ -208,7 +220,7 @@ static const ReaderKey audit_keys[] = {
 };
 
 static const ReaderKey telemetry_keys[] = {
-        {.name = "otlp", .read = read_null_string},
+        {.name = "otlp", .read = read_otlp},
         {},
 };
 

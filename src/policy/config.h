@@ -26,6 +26,7 @@ typedef struct Config {
         char *audit_path;                   /* NULL: the default place */
         bool audit_fail_open;               /* audit.on_failure is "continue", default "refuse" */
         bool audit_payloads;                /* default false */
+        char *otlp;                         /* where traces go; NULL: nowhere */
 } Config;
 
 enum {

@@ -190,6 +190,12 @@ static void write_config(Writer *w, const Config *c) {
         begin_member(w, "payloads");
         put_text(w, c->audit_payloads ? "true" : "false");
         end_object(w);
+        if (c->otlp) {
+                begin_member(w, "telemetry");
+                begin_object(w);
+                member_string(w, "otlp", c->otlp);
+                end_object(w);
+        }
         member_uint(w, "message_max", c->message_max);
         begin_member(w, "idle_exit");
         put_time(w, c->idle_usec);

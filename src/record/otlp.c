@@ -28,9 +28,12 @@ static const struct {
         const char *name;
         TraceStep parent;
 } steps[_TRACE_STEP_MAX] = {
-        [TRACE_AUTHORIZE] = {"authorize", TRACE_ROOT}, [TRACE_ROUTE] = {"route", TRACE_ROOT},
-        [TRACE_EXEC] = {"exec", TRACE_ROOT},           [TRACE_CREATE] = {"create", TRACE_EXEC},
-        [TRACE_RUN] = {"run", TRACE_EXEC},             [TRACE_DRAIN] = {"drain", TRACE_EXEC},
+        [TRACE_AUTHORIZE] = {"authorize", TRACE_ROOT},
+        [TRACE_ROUTE] = {"route", TRACE_ROOT},
+        [TRACE_EXEC] = {"exec", TRACE_ROOT},
+        [TRACE_CREATE] = {"create", TRACE_EXEC},
+        [TRACE_RUN] = {"run", TRACE_EXEC},
+        [TRACE_DRAIN] = {"drain", TRACE_EXEC},
         [TRACE_DESTROY] = {"destroy", TRACE_EXEC},
 };
 
