@@ -26,6 +26,8 @@ PROGRAMS = {
     "agentcrate-launcher": (tap.libexec, [], list(LIBRARIES)),
     "agentcrate-scope": (tap.libexec, ["libsystemd"],
                          [library for library in LIBRARIES if library != "libsystemd"]),
+    "agentcrate-egress": (tap.libexec, ["libcurl"],
+                          [library for library in LIBRARIES if library != "libcurl"]),
     "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle"], ["libcurl", "libseccomp"]),
     "agentcrate-run": (tap.program, ["jansson", "nettle"],
                        ["libsystemd", "libcurl", "libseccomp", "pcre2"]),
@@ -43,6 +45,7 @@ MAY_INCLUDE = {
     "scope": "basic ipc cgroup",
     "crate": "basic ipc plan policy cgroup",
     "launcher": "basic ipc plan",
+    "egress": "basic ipc",
     "record": "basic",
     "broker": "basic ipc plan schema policy record mcp cgroup scope crate",
     "run": "basic ipc plan policy cgroup crate launcher",
@@ -59,6 +62,7 @@ MAY_USE = {
     "sys/capability": "launcher",
     "seccomp": "policy",
     "pcre2": "schema",
+    "curl": "egress",
 }
 
 

@@ -20,6 +20,7 @@ PROGRAMS = {
     "agentcrate-run": (tap.program, 1),
     "agentcrate": (tap.program, 1),
     "agentcrated": (tap.libexec, 8),
+    "agentcrate-egress": (tap.libexec, 8),
 }
 
 
@@ -78,7 +79,7 @@ def permits_in_sources(top):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         groups = dict(re.findall(r"#define (\w+) \((\w+_STATE_\w+(?: \| \w+_STATE_\w+)+)\)", text))
-        for frame, states in re.findall(r"\{((?:PARENT|LAUNCHER|INIT|SCOPE)_[A-Z]+), ([A-Z_ |]+),\s", text):
+        for frame, states in re.findall(r"\{((?:PARENT|LAUNCHER|INIT|SCOPE|EGRESS)_[A-Z]+), ([A-Z_ |]+),\s", text):
             states = groups.get(states, states)
             found[frame] = [state.rpartition("_STATE_")[2].lower() for state in states.split(" | ")]
     return found
