@@ -177,7 +177,7 @@ static void put_status(Writer *w, const Trace *trace, TraceStep step) {
                 return;
         if (w->r == 0)
                 w->r = strbuf_appendf(w->out, ",\"status\":{\"code\":%d", OTLP_STATUS_ERROR);
-        if (trace->facts.reason[0]) {
+        if (step == TRACE_ROOT && trace->facts.reason[0]) {
                 put(w, ",\"message\":");
                 put_text(w, trace->facts.reason);
         }

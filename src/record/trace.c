@@ -138,7 +138,7 @@ void trace_step_split(Trace *trace, TraceStep step, uint64_t usec, TraceStep nex
 
         if (span->begin_nsec == 0 || span->end_nsec > 0)
                 return;
-        span->end_nsec = usec < (now - span->begin_nsec) / NSEC_PER_USEC
+        span->end_nsec = usec <= (now - span->begin_nsec) / NSEC_PER_USEC
                                  ? span->begin_nsec + usec * NSEC_PER_USEC
                                  : now;
         trace->spans[next].begin_nsec = span->end_nsec;

@@ -79,8 +79,8 @@ def tests():
     tap.case("agentcrated.service: exposed at most 1.5", exposure, "agentcrated.service", 1.5)
     tap.case("agentcrate-launcher.service: exposed at most 7.5", exposure,
              "agentcrate-launcher.service", 7.5)
-    tap.case("agentcrate-egress.service: exposed at most 2.5", exposure,
-             "agentcrate-egress.service", 2.5)
+    tap.case("agentcrate-egress.service: exposed at most 1.5", exposure,
+             "agentcrate-egress.service", 1.5)
     tap.case("agentcrated.service: a user without rights", broker_has_no_rights)
     tap.case("agentcrate-launcher.service: capabilities, each explained", launcher_capabilities)
     tap.case("AppArmor profile: its syntax", apparmor)
