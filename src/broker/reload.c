@@ -9,6 +9,7 @@
 #include "basic/time-util.h"
 #include "broker/launchers.h"
 #include "broker/log.h"
+#include "broker/supervise.h"
 
 /* An editor writes a file in several steps, a package many files. */
 #define QUIET_USEC (500 * USEC_PER_MSEC)
@@ -73,8 +74,7 @@ static bool needs_restart(const Config *a, const Config *b) {
                !string_equal(a->audit_path, b->audit_path) ||
                a->audit_fail_open != b->audit_fail_open || a->audit_payloads != b->audit_payloads ||
                a->enforce_given != b->enforce_given || a->enforce != b->enforce ||
-               a->idle_usec != b->idle_usec ||
-               memcmp(&a->instance, &b->instance, sizeof(Ceilings)) != 0;
+               a->idle_usec != b->idle_usec;
 }
 
 static int use_policy(Manager *manager, Policy *policy) {
@@ -93,6 +93,7 @@ static int use_policy(Manager *manager, Policy *policy) {
         manager->policy = policy_ref(policy);
         catalogue_free(manager->catalogue);
         manager->catalogue = TAKE_PTR(catalogue);
+        supervisors_reload(manager);
         return error_trace(launchers_reload(manager));
 }
 

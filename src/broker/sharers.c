@@ -45,8 +45,7 @@ static bool is_built_in(const Tenant *tenant) {
         return string_equal(tenant->file, TENANT_BUILT_IN);
 }
 
-/* A file may take the name of the built-in owner: that is another tenant. */
-static bool is_same(const Sharer *sharer, const Tenant *tenant) {
+bool sharer_is(const Sharer *sharer, const Tenant *tenant) {
         return string_equal(sharer->name, tenant->name) &&
                (sharer->number == 0) == is_built_in(tenant);
 }
@@ -56,7 +55,7 @@ int sharers_get(Sharers *sharers, const Tenant *tenant, Sharer **ret_sharer) {
         Sharer *known;
 
         LIST_FOREACH (known, &sharers->list, entry)
-                if (is_same(known, tenant)) {
+                if (sharer_is(known, tenant)) {
                         *ret_sharer = known;
                         return 0;
                 }

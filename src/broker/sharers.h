@@ -39,6 +39,8 @@ typedef struct Sharers {
 
 void sharers_init(Sharers *sharers);
 void sharers_done(Sharers *sharers);
+/* A file may take the name of the built-in owner: that is another tenant. */
+bool sharer_is(const Sharer *sharer, const Tenant *tenant);
 /* The one of that tenant's name, which is made if it is new. Borrowed, and there until the end. 0
  * or a negative errno. */
 int sharers_get(Sharers *sharers, const Tenant *tenant, Sharer **ret_sharer);

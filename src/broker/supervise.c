@@ -55,10 +55,16 @@ static void hold(Manager *manager, const Sharer *sharer, const Limits *ceilings)
         }
 }
 
+static const Tenant *find_tenant(const Policy *policy, const Sharer *sharer) {
+        const Tenant *tenant = policy_find_tenant(policy, sharer->name);
+
+        return tenant && sharer_is(sharer, tenant) ? tenant : NULL;
+}
+
 /* The ceilings of now; of a tenant that is one no more, those that the job began under. */
 static const Limits *ceilings_of(const Supervisor *supervisor) {
         const Call *call = supervisor->call;
-        const Tenant *tenant = policy_find_tenant(call->manager->policy, call->tenant->name);
+        const Tenant *tenant = find_tenant(call->manager->policy, supervisor->sharer);
 
         return &(tenant ?: call->tenant)->ceilings.limits;
 }
@@ -209,4 +215,38 @@ void supervisor_pause(Supervisor *supervisor, bool pause) {
 
         (void) crate_pause_output(supervisor->crate, CRATE_STDOUT, pause);
         (void) crate_pause_output(supervisor->crate, CRATE_STDERR, pause);
+}
+
+/* The next crate tries again, and is not made if that fails. */
+static void log_not_taken(const CgroupFailure *failure) {
+        _cleanup_(freep) char *text = cgroup_failure_format(failure);
+
+        log_error("a ceiling has changed and cannot be set, nothing is run below it until it can: "
+                  "%s",
+                  text ?: "out of memory");
+}
+
+void supervisors_reload(Manager *manager) {
+        const Policy *policy = manager->policy;
+        CgroupFailure failure;
+        CgroupLimits limits;
+        const Sharer *sharer;
+        unsigned controllers;
+
+        controllers = manager->cgroups ? cgroup_tree_controllers(manager->cgroups) : 0;
+        if (controllers == 0)
+                return;
+        limits = limits_of_ceilings(&policy->config.instance.limits, controllers);
+        if (cgroup_tree_set_limits(manager->cgroups, &limits, &failure) != 0)
+                log_not_taken(&failure);
+        LIST_FOREACH (sharer, &manager->sharers.list, entry) {
+                const Tenant *tenant = find_tenant(policy, sharer);
+
+                if (!tenant)
+                        continue;
+                limits = limits_of_ceilings(&tenant->ceilings.limits, controllers);
+                if (cgroup_tenant_set_limits(manager->cgroups, sharer->number, &limits, &failure) !=
+                    0)
+                        log_not_taken(&failure);
+        }
 }

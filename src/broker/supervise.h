@@ -31,3 +31,5 @@ int supervisor_start(Supervisor *supervisor, Call *call, LauncherRun *run, const
 void supervisor_done(Supervisor *supervisor);
 void supervisor_stop(Supervisor *supervisor, bool grace);
 void supervisor_pause(Supervisor *supervisor, bool pause);
+/* The policy has changed: so do the ceilings that jobs share. */
+void supervisors_reload(Manager *manager);

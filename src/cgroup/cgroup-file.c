@@ -108,8 +108,15 @@ int cgroup_file_set(int dir, const char *path, const char *name, const char *wan
         return 0;
 }
 
-static const char *explain(int error) {
-        switch (error) {
+static const char *explain(const CgroupFailure *failure) {
+        static const char swap[] = "/memory.swap.max";
+        size_t size = strlen(failure->file);
+
+        if (failure->error == ENOENT && size >= sizeof(swap) &&
+            string_equal(failure->file + size - (sizeof(swap) - 1), swap))
+                return "the host swaps and its kernel does not count that; boot without "
+                       "swapaccount=0, or switch swap off";
+        switch (failure->error) {
         case ENOENT:
                 return "it is not there: the controller is not enabled, or the cgroup was removed";
         case ENODEV:
@@ -120,7 +127,7 @@ static const char *explain(int error) {
                 return "processes sit in a cgroup whose children are to be limited, or it is in "
                        "use";
         default:
-                return strerrordesc_np(error) ?: "an unknown error";
+                return strerrordesc_np(failure->error) ?: "an unknown error";
         }
 }
 
@@ -134,9 +141,9 @@ char *cgroup_failure_format(const CgroupFailure *failure) {
                              failure->wanted, failure->got);
         else if (*failure->wanted)
                 n = asprintf(&text, "\"%s\" cannot be written to %s: %s (%s)", failure->wanted,
-                             failure->file, explain(failure->error), name ?: "?");
+                             failure->file, explain(failure), name ?: "?");
         else
                 n = asprintf(&text, "the cgroup %s cannot be used: %s (%s)", failure->file,
-                             explain(failure->error), name ?: "?");
+                             explain(failure), name ?: "?");
         return n < 0 ? NULL : text;
 }

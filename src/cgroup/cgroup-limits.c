@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "basic/error.h"
 #include "cgroup/cgroup-file.h"
@@ -36,6 +37,23 @@ unsigned cgroup_limits_controllers(const CgroupLimits *limits) {
                         : 0);
 }
 
+static bool host_has_swap(void) {
+        struct sysinfo info;
+
+        return sysinfo(&info) < 0 || info.totalswap > 0;
+}
+
+static int lift_memory(int dir, const char *path, CgroupFailure *ret_failure) {
+        int r;
+
+        r = cgroup_file_set(dir, path, "memory.max", "max", ret_failure);
+        if (r == 0)
+                r = cgroup_file_set(dir, path, "memory.swap.max", "max", ret_failure);
+        return r > 0 && ret_failure->error == ENOENT && faccessat(dir, "memory.max", F_OK, 0) >= 0
+                       ? 0
+                       : r;
+}
+
 static int write_memory(int dir, const char *path, uint64_t bytes, bool is_job,
                         CgroupFailure *ret_failure) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -48,10 +66,10 @@ static int write_memory(int dir, const char *path, uint64_t bytes, bool is_job,
         if (bytes < MEMORY_MAX - page)
                 (void) snprintf(value, sizeof(value), "%" PRIu64, bytes / page * page);
 
-        /* Swap first: at no time may the job have more than was asked for. A kernel without swap
-         * has no such file. */
+        /* Swap first: at no time may the job have more than was asked for. A kernel that counts no
+         * swap has no such file, which is no harm where there is none. */
         r = cgroup_file_set(dir, path, "memory.swap.max", "0", ret_failure);
-        if (r > 0 && ret_failure->error != ENOENT)
+        if (r > 0 && (ret_failure->error != ENOENT || host_has_swap()))
                 return CGROUP_E_FAILED;
         r = cgroup_file_set(dir, path, "memory.max", value, ret_failure);
         if (r == 0 && is_job)
@@ -155,9 +173,17 @@ static int write_io(IoWriter *writer) {
         return r;
 }
 
+/* Whether any device has a limit. */
+static bool has_io_limits(int dir) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+
+        return cgroup_file_read_all(dir, "io.max", &text) < 0 || text.size > 0;
+}
+
 int cgroup_limits_write(int dir, const char *path, const CgroupLimits *limits, unsigned controllers,
-                        bool is_job, CgroupFailure *ret_failure) {
-        unsigned missing = cgroup_limits_controllers(limits) & ~controllers;
+                        unsigned flags, CgroupFailure *ret_failure) {
+        unsigned needed = cgroup_limits_controllers(limits), missing = needed & ~controllers;
+        unsigned lifted = flags & CGROUP_LIMITS_LIFT ? controllers & ~needed : 0;
         IoWriter io = {.dir = dir, .path = path, .limits = limits, .failure = ret_failure};
         int r = 0;
 
@@ -165,13 +191,15 @@ int cgroup_limits_write(int dir, const char *path, const CgroupLimits *limits, u
                 return cgroup_fail(
                         ret_failure, EOPNOTSUPP, path, "cgroup.controllers",
                         cgroup_controller_to_string((CgroupController) (missing & -missing)), NULL);
-        if (is_limited(limits->memory))
-                r = write_memory(dir, path, limits->memory, is_job, ret_failure);
-        if (r == 0 && is_limited(limits->pids))
+        if (needed & CGROUP_MEMORY)
+                r = write_memory(dir, path, limits->memory, flags & CGROUP_LIMITS_JOB, ret_failure);
+        else if (lifted & CGROUP_MEMORY)
+                r = lift_memory(dir, path, ret_failure);
+        if (r == 0 && ((needed | lifted) & CGROUP_PIDS))
                 r = write_pids(dir, path, limits->pids, ret_failure);
-        if (r == 0 && is_limited(limits->cpus))
+        if (r == 0 && ((needed | lifted) & CGROUP_CPU))
                 r = write_cpus(dir, path, limits->cpus, ret_failure);
-        if (r == 0 && (is_limited(limits->io_read_bps) || is_limited(limits->io_write_bps)))
+        if (r == 0 && ((needed & CGROUP_IO) || ((lifted & CGROUP_IO) && has_io_limits(dir))))
                 r = write_io(&io);
         return r;
 }

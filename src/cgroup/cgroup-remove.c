@@ -90,20 +90,21 @@ int cgroup_each_child(int parent_fd, const char *prefix,
         return r;
 }
 
-void cgroup_wait_empty(int fd, uint64_t end_usec) {
+bool cgroup_wait_empty(int fd, uint64_t end_usec) {
         _cleanup_(fd_closep) int events_fd = -EBADF;
         char text[CGROUP_FILE_SIZE];
         uint64_t populated;
 
         events_fd = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
         if (events_fd < 0)
-                return;
+                return true;
         while (now_usec() < end_usec) {
                 struct pollfd poll_fd = {.fd = events_fd, .events = POLLPRI};
 
                 if (cgroup_file_reread(events_fd, text, sizeof(text)) < 0 ||
                     cgroup_text_get(text, "populated", &populated) != 0 || populated == 0)
-                        return;
+                        return true;
                 (void) poll(&poll_fd, 1, WAIT_LOOK_MSEC);
         }
+        return false;
 }

@@ -24,8 +24,6 @@
 #include "cgroup/cgroup-internal.h"
 #include "cgroup/cgroup-text.h"
 
-#define JOB_LEAF "exec-1"
-
 /* --- the levels of a crate --- */
 
 static CgroupShared *crate_shared(const CgroupCrate *crate, CgroupLevel level) {
@@ -116,13 +114,19 @@ void cgroup_watch_init(CgroupWatch *watch) {
                 watch->pids_fds[i] = -EBADF;
 }
 
-void cgroup_watch_done(CgroupWatch *watch) {
-        watch->epoll_fd = fd_close(watch->epoll_fd);
+/* What has vanished would wake its owner again and again. */
+static void watch_lose(CgroupWatch *watch) {
         watch->memory_fd = fd_close(watch->memory_fd);
         watch->forks_fd = fd_close(watch->forks_fd);
         watch->end_fd = fd_close(watch->end_fd);
         for (size_t i = 0; i < ELEMENTSOF(watch->pids_fds); i++)
                 watch->pids_fds[i] = fd_close(watch->pids_fds[i]);
+        watch->is_lost = true;
+}
+
+void cgroup_watch_done(CgroupWatch *watch) {
+        watch_lose(watch);
+        watch->epoll_fd = fd_close(watch->epoll_fd);
 }
 
 /* The kernel tells of a change to a file since it was last read by an exceptional condition. */
@@ -191,11 +195,51 @@ int cgroup_watch_start(CgroupCrate *crate, CgroupFailure *ret_failure) {
         return r < 0 ? cgroup_fail(ret_failure, -r, crate->path, name, NULL, NULL) : 0;
 }
 
+/* One that cannot be watched is looked at when its own events come. */
+static void watch_level(CgroupCrate *crate, CgroupLevel level) {
+        CgroupWatch *watch = &crate->watch;
+
+        watch->pids_base[level] = level_pids(crate, level);
+        if (watch->pids_fds[level] < 0)
+                (void) watch_add(watch, level_dir(crate, level), "pids.events",
+                                 &watch->pids_fds[level]);
+}
+
+void cgroup_watch_shared(CgroupTree *tree, const CgroupShared *shared) {
+        CgroupCrate *crate;
+
+        if (!tree->pids_local)
+                return;
+        LIST_FOREACH (crate, &tree->crates, entry) {
+                /* One that is being made, or is lost, watches nothing. */
+                if (crate->watch.epoll_fd < 0 || crate->watch.is_lost)
+                        continue;
+                for (CgroupLevel level = CGROUP_LEVEL_TENANT; level < CGROUP_LEVEL_OUTSIDE; level++)
+                        if (crate_shared(crate, level) == shared)
+                                watch_level(crate, level);
+        }
+}
+
 int cgroup_crate_events_fd(const CgroupCrate *crate) {
         return crate->watch.epoll_fd;
 }
 
 /* --- memory --- */
+
+/* What one of them has met is no news for those who live on: whatever ends them later is not that.
+ * Those that were killed as well have still to find it. */
+static void refresh_others(const CgroupCrate *crate, CgroupLevel level) {
+        const CgroupShared *shared = crate_shared(crate, level);
+        uint64_t oom = level_oom(crate, level);
+        CgroupCrate *other;
+
+        /* Not by the files that they hold open: reading those would take back their events. */
+        LIST_FOREACH (other, &crate->tree->crates, entry)
+                if (other != crate && other->watch.memory_fd >= 0 &&
+                    crate_shared(other, level) == shared &&
+                    read_count(other->fd, "memory.events", "oom_kill") == 0)
+                        other->watch.oom_base[level] = oom;
+}
 
 static int check_memory(CgroupCrate *crate, CgroupBreaches *breaches) {
         CgroupBreach *breach = &breaches->memory;
@@ -226,6 +270,8 @@ static int check_memory(CgroupCrate *crate, CgroupBreaches *breaches) {
                 breach->hits = oom - crate->watch.oom_base[level];
                 break;
         }
+        if (level == CGROUP_LEVEL_TENANT || level == CGROUP_LEVEL_INSTANCE)
+                refresh_others(crate, level);
         breach->level = level;
         breach->max = level < CGROUP_LEVEL_OUTSIDE ? level_limits(crate, level)->memory
                                                    : CGROUP_UNLIMITED;
@@ -362,9 +408,9 @@ int cgroup_crate_check(CgroupCrate *crate, CgroupBreaches *ret_breaches,
         CgroupWatch *watch = &crate->watch;
         const char *name = "memory.events";
         char text[CGROUP_FILE_SIZE];
-        int r = 0;
+        int r = watch->is_lost ? -ENODEV : 0;
 
-        if (watch->memory_fd >= 0)
+        if (r == 0 && watch->memory_fd >= 0)
                 r = check_memory(crate, &breaches);
         if (r == 0 && watch->pids_fds[CGROUP_LEVEL_JOB] >= 0) {
                 name = JOB_LEAF "/pids.events";
@@ -372,8 +418,10 @@ int cgroup_crate_check(CgroupCrate *crate, CgroupBreaches *ret_breaches,
         }
         if (r == 0 && watch->end_fd >= 0)
                 r = cgroup_file_reread(watch->end_fd, text, sizeof(text));
-        if (r < 0)
+        if (r < 0) {
+                watch_lose(watch);
                 return cgroup_fail(ret_failure, -r, crate->path, name, NULL, NULL);
+        }
         *ret_breaches = breaches;
         return 0;
 }

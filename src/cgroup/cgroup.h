@@ -157,6 +157,10 @@ int cgroup_tree_launcher_fd(const CgroupTree *tree);
  * is no failure but missing from the mask; a ceiling that needs it is one.
  */
 int cgroup_tree_enable(CgroupTree *tree, const CgroupLimits *instance, CgroupFailure *ret_failure);
+/* Changes the instance's ceiling, for what runs as well. One that was not taken is tried again
+ * before the next crate is made, and none is made without it. */
+int cgroup_tree_set_limits(CgroupTree *tree, const CgroupLimits *instance,
+                           CgroupFailure *ret_failure);
 /* CGROUP_X of what every leaf will have. 0 before cgroup_tree_enable(). */
 unsigned cgroup_tree_controllers(const CgroupTree *tree);
 /* Why this one is not in the mask: one clause with the remedy, where one is known. NULL: it is
@@ -167,8 +171,8 @@ const char *cgroup_tree_missing(const CgroupTree *tree, CgroupController control
 
 typedef struct CgroupCrateSpec {
         uint32_t tenant;                   /* its number; 0: the owner */
-        const CgroupLimits *tenant_limits; /* written when the tenant's first crate is made; NULL:
-                                              none. Later ones must be the same. */
+        const CgroupLimits *tenant_limits; /* written when the tenant's first crate is made, and
+                                              whenever they have changed. NULL: none */
         const CgroupLimits *crate_limits;  /* NULL: none. pids is that of the jobs, see above */
         const CgroupLimits *job_limits;    /* NULL: none, or by cgroup_crate_set_job_limits() */
 } CgroupCrateSpec;
@@ -181,6 +185,9 @@ int cgroup_crate_make(CgroupTree *tree, const CgroupCrateSpec *spec, CgroupCrate
                       CgroupFailure *ret_failure);
 /* The same without any limit, for those who know of none. */
 int cgroup_crate_new(CgroupTree *tree, CgroupCrate **ret_crate);
+/* Changes the ceiling of a tenant for what runs already; one without crates has none to change. */
+int cgroup_tenant_set_limits(CgroupTree *tree, uint32_t number, const CgroupLimits *limits,
+                             CgroupFailure *ret_failure);
 /* Kills what lives in it and removes it, at once or by a later sweep. Never waits. Accepts NULL. */
 CgroupCrate *cgroup_crate_free(CgroupCrate *crate);
 DEFINE_CLEANUP(CgroupCrate, cgroup_crate_free);
@@ -223,7 +230,7 @@ typedef struct CgroupBreaches {
  * Reads the event files, compares each level with what it was at the start, and clears the events
  * fd. A refusal at a ceiling that several crates share is laid to the crate with the most tasks
  * where the kernel (from 6.11 on) does not say whose fork it was. CGROUP_E_FAILED: the cgroup has
- * vanished or cannot be read.
+ * vanished or cannot be read; the events fd is silent from then on.
  */
 int cgroup_crate_check(CgroupCrate *crate, CgroupBreaches *ret_breaches,
                        CgroupFailure *ret_failure);

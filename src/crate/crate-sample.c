@@ -207,23 +207,6 @@ static void note_cgroup_breach(Crate *crate, LimitName name, const CgroupBreach 
                         "AgentCrate itself runs in");
 }
 
-void crate_check_cgroup(Crate *crate) {
-        CrateLimitState *limits = crate->result.limits;
-        CgroupBreaches breaches;
-        CgroupFailure failure;
-
-        if (!crate->cgroup || cgroup_crate_check(crate->cgroup, &breaches, &failure) != 0)
-                return;
-        if (breaches.memory.hits > limits[LIMIT_MEMORY].hits)
-                note_cgroup_breach(crate, LIMIT_MEMORY, &breaches.memory, &breaches);
-        if (breaches.pids.hits <= limits[LIMIT_PIDS].hits)
-                return;
-        if (crate->job.on_hit == ON_HIT_REFUSE)
-                limits[LIMIT_PIDS].hits = breaches.pids.hits;
-        else
-                note_cgroup_breach(crate, LIMIT_PIDS, &breaches.pids, &breaches);
-}
-
 /* Nothing holds the job any more. One that has died may have been removed: that is told otherwise.
  */
 static void lose_cgroup(Crate *crate, const CgroupFailure *failure) {
@@ -237,6 +220,30 @@ static void lose_cgroup(Crate *crate, const CgroupFailure *failure) {
                                "the job was ended, since its limits were in force no more: %s",
                                text ?: "its cgroup is gone");
         crate_kill_init(crate);
+}
+
+void crate_check_cgroup(Crate *crate) {
+        CrateLimitState *limits = crate->result.limits;
+        CgroupBreaches breaches;
+        CgroupFailure failure;
+
+        int r;
+
+        if (!crate->cgroup)
+                return;
+        r = cgroup_crate_check(crate->cgroup, &breaches, &failure);
+        if (r == CGROUP_E_FAILED && crate->state == CRATE_STATE_RUNNING)
+                lose_cgroup(crate, &failure);
+        if (r != 0)
+                return;
+        if (breaches.memory.hits > limits[LIMIT_MEMORY].hits)
+                note_cgroup_breach(crate, LIMIT_MEMORY, &breaches.memory, &breaches);
+        if (breaches.pids.hits <= limits[LIMIT_PIDS].hits)
+                return;
+        if (crate->job.on_hit == ON_HIT_REFUSE)
+                limits[LIMIT_PIDS].hits = breaches.pids.hits;
+        else
+                note_cgroup_breach(crate, LIMIT_PIDS, &breaches.pids, &breaches);
 }
 
 static void look_at_cgroup_time(Crate *crate) {
@@ -270,6 +277,16 @@ static void note_usage(Crate *crate, const CgroupUsage *usage) {
 
 /* --- when to look, and at the end --- */
 
+/* For what grew by that much in that time; both are not 0, or nothing has passed. */
+static uint64_t time_to_fill(uint64_t room, uint64_t grown, uint64_t passed) {
+        uint64_t product;
+
+        /* So much room that it needs no care. */
+        if (__builtin_mul_overflow(room, passed, &product))
+                return LOOK_MAX_USEC;
+        return product / grown;
+}
+
 /* The nearest time at which a limit could be met, as things go; at least one microsecond. */
 static uint64_t time_left(const Crate *crate, const Looking *before, uint64_t now) {
         const Looking *looking = &crate->looking;
@@ -283,7 +300,8 @@ static uint64_t time_left(const Crate *crate, const Looking *before, uint64_t no
                 if (left < LOOK_MIN_USEC)
                         left = LOOK_MIN_USEC;
                 if (looking->memory > before->memory)
-                        left = least(left, room / 2 * passed / (looking->memory - before->memory));
+                        left = least(left, time_to_fill(room / 2, looking->memory - before->memory,
+                                                        passed));
         }
         if (cpu != LIMIT_UNLIMITED && looking->cpu_usec < cpu)
                 left = least(left,

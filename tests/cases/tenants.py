@@ -315,6 +315,31 @@ def together():
             tap.equal(ended_by(bob.wait(others, 60 * SLOW)), "exited", "another's job")
 
 
+def max_of(result, name):
+    works(result)
+    limits = result["structuredContent"]["limits"]
+    return next(limit["max"] for limit in limits if limit["name"] == name)
+
+
+def other_ceilings():
+    """Ceilings are lowered and lifted while the broker runs, and jobs run on."""
+    place = Place(me=own(ceilings={"memory": "300M"}))
+    with place.broker() as broker, broker.client() as client:
+        for ceilings_now, instance, memory in (
+            ({"memory": "300M"}, {}, 300 << 20),
+            ({"memory": "200M", "pids": 50}, {}, 200 << 20),
+            ({"pids": 60}, {"memory": "250M"}, 250 << 20),
+            ({}, {}, 2 << 30),
+        ):
+            place.put("me", own(ceilings=ceilings_now))
+            place.put("agentcrated", {"instance": instance}, folder=place.path)
+            before = broker.errors().count("is in force")
+            if memory != 300 << 20:
+                reload(broker)
+            tap.equal(max_of(call(client), "memory"), memory, f"after {before} changes")
+        tap.check("restart the broker" not in broker.errors(), broker.errors())
+
+
 # --- change ---
 
 
@@ -534,6 +559,7 @@ def tests():
     tap.case("ceilings of a tenant", ceilings)
     if os.geteuid() == 0:
         tap.case("a ceiling of a tenant holds its jobs together, and no others", together)
+    tap.case("ceilings change while the broker runs", other_ceilings)
     tap.case("a scope is taken away while the broker runs", tighten)
     tap.case("a tenant is taken away while it is connected", tenant_gone)
     tap.case("a policy with faults is not used", bad_reload)

@@ -7,6 +7,7 @@
  *   usage: cgroup-probe own | plain | scope FOLDER | service FOLDER
  *
  *   enable [LIMIT=N]…                    second step, with the instance's ceiling
+ *   ceiling [LIMIT=N]…                   the instance's ceiling anew
  *   crate NAME [tenant=N] [t.LIMIT=N | c.LIMIT=N | j.LIMIT=N]…
  *   job NAME [LIMIT=N]…                  the job's limits anew
  *   run NAME COMMAND                     by a shell in the leaf, in the background; its pid
@@ -104,6 +105,15 @@ static void do_enable(Probe *probe, char *line) {
                 printf("ok %u\n", cgroup_tree_controllers(probe->tree));
         else
                 answer(r, &failure);
+}
+
+static void do_ceiling(Probe *probe, char *line) {
+        CgroupLimits limits = CGROUP_LIMITS_NONE;
+        CgroupFailure failure;
+
+        for (char *word = next_word(&line); *word; word = next_word(&line))
+                set_limit(&limits, word);
+        answer(cgroup_tree_set_limits(probe->tree, &limits, &failure), &failure);
 }
 
 static void do_missing(Probe *probe) {
@@ -269,6 +279,8 @@ static void probe_do(Probe *probe, char *line) {
 
         if (string_equal(what, "enable"))
                 do_enable(probe, line);
+        else if (string_equal(what, "ceiling"))
+                do_ceiling(probe, line);
         else if (string_equal(what, "missing"))
                 do_missing(probe);
         else if (string_equal(what, "sweep"))

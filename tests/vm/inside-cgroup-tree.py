@@ -138,10 +138,34 @@ def not_accepted():
     with Tree() as probe:
         tap.contains(probe.ask("crate a tenant=1 j.memory=100"), "memory.max", "less than a page")
         probe.do("crate a t.pids=9")
-        tap.contains(probe.ask("crate b t.pids=5"), "limits other than before")
+        tap.contains(probe.ask("crate b c.memory=100"), "memory.max", "less than a page")
         crates = [name for name in os.listdir(os.path.join(probe.root(), "jobs/t-0"))
                   if name.startswith("c-")]
         tap.equal(len(crates), 1, "crates: the ones that failed leave nothing")
+
+
+def changed():
+    """Ceilings that several share are other than before, or lifted, while crates are there."""
+    names = "memory.max", "memory.swap.max", "pids.max", "cpu.max"
+    none = ["max", "max", "max", "max 100000"]
+    with Tree(f"memory={500 * M} pids=300") as probe:
+        jobs = os.path.join(probe.root(), "jobs")
+        tenant = os.path.join(jobs, "t-7")
+        pid = None
+        for i, (given, wanted) in enumerate((
+            (f"memory={400 * M} pids=200", [str(400 * M), "0", "200", "max 100000"]),
+            ("cpus=1500", ["max", "max", "max", "150000 100000"]),
+            ("", none),
+            (f"memory={100 * M} pids=20", [str(100 * M), "0", "20", "max 100000"]),
+        )):
+            probe.do(f"ceiling {given}")
+            tap.equal([read(jobs, name) for name in names], wanted, f"jobs/ with {given}")
+            probe.do(f"crate c{i} tenant=7 " + " ".join("t." + word for word in given.split()))
+            tap.equal([read(tenant, name) for name in names], wanted, f"t-7/ with {given}")
+            pid = pid or probe.do("run c0 sleep 5; " + FORKS)
+        # The first crate began below another ceiling, and meets the last.
+        place, most, *_ = probe.until_met("c0", "pids")
+        tap.equal((place, most), ("tenant", 20), "the breach")
 
 
 def without_controller():
@@ -328,6 +352,7 @@ def as_root():
 
 def main():
     tap.case("limits of four levels are in the kernel's files", written)
+    tap.case("ceilings change below running crates", changed)
     tap.case("what the kernel does not take is a failure", not_accepted)
     tap.case("use is counted where there is no breach", used)
     for kind in ("memory", "pids"):
