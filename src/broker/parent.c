@@ -100,14 +100,27 @@ static int parent_enable(Parent *parent) {
 
 /* --- the link --- */
 
+/* A host on which no crate can be made: whoever asks for one is told the cause and the remedy,
+ * which a broker that ends could not tell him. */
+static int parent_serve_refusals(Parent *parent) {
+        int r;
+
+        parent->is_ready = true;
+        (void) sd_event_source_set_enabled(parent->timer, SD_EVENT_OFF);
+        parent_decide_limits(parent);
+        r = parent->on_ready(parent->manager);
+        return r == 0 ? 0 : sd_event_exit(parent->manager->event, EXIT_FAILURE);
+}
+
 /* Nothing can be made any more, and what runs has lost its launcher: the next start is a clean
  * one. */
 static int parent_lose(Parent *parent) {
         (void) log_crate_error(launcher_parent_get_error(parent->link));
         (void) sd_event_source_set_enabled(parent->source, SD_EVENT_OFF);
-        if (!parent->is_ready)
-                return sd_event_exit(parent->manager->event, EXIT_FAILURE);
-        return manager_fail(parent->manager);
+        if (parent->is_ready)
+                return manager_fail(parent->manager);
+        return parent->is_service ? sd_event_exit(parent->manager->event, EXIT_FAILURE)
+                                  : parent_serve_refusals(parent);
 }
 
 static int on_parent(sd_event_source *source _unused_, int fd _unused_, uint32_t events _unused_,

@@ -198,8 +198,14 @@ bool launcher_parent_get_subuids(const LauncherParent *parent, uint64_t *ret_bas
 
 int launcher_parent_fork(LauncherParent *parent, Launcher **ret_launcher, CrateError *ret_error) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        const CrateError *why = &parent->error;
         int pair[2], r;
 
+        if (why->text) {
+                (void) crate_error_set(ret_error, why->step, why->error, why->path, why->remedy,
+                                       "%s", why->text);
+                return LAUNCHER_PARENT_E_FAILED;
+        }
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return error_origin(negative_errno());
         ours = pair[0];
