@@ -164,11 +164,18 @@ static int job_fill(CrateJob *job, Execution *execution, const Call *call, char 
 /* Before anything is made: what cannot be enforced is refused. */
 static int execution_enforce(Call *call, const Limits *limits, char **ret_text) {
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        const LimitsHost *host = &call->manager->limits_host;
+        const Ceilings *instance = &call->manager->policy->config.instance;
         Execution *execution = call->execution;
         int r;
 
-        r = limits_means_decide(&call->manager->limits_host, limits, &execution->means,
-                                &execution->notes, &error);
+        r = limits_means_decide(host, limits, &execution->means, &execution->notes, &error);
+        if (r == 0)
+                r = limits_means_check_ceilings(host, &execution->means,
+                                                &call->tenant->ceilings.limits, "ceilings", &error);
+        if (r == 0)
+                r = limits_means_check_ceilings(host, &execution->means, &instance->limits,
+                                                "instance", &error);
         return r == LIMITS_MEANS_E_REFUSED ? refuse_error(&error, ret_text) : error_fold(r);
 }
 

@@ -51,8 +51,8 @@ static void parent_decide_limits(Parent *parent) {
         manager->limits_host = (LimitsHost){
                 .cgroups = manager->cgroups,
                 .reason = manager->cgroups_reason,
-                /* Of another user's processes it sees what is resident, which is more, not less. */
-                .can_sample = true,
+                /* Of the machine's broker's crates only root sees the processes. */
+                .can_sample = !parent->is_service || geteuid() == 0,
                 .enforce = config->enforce_given ? config->enforce
                            : parent->is_service  ? ENFORCE_STRICT
                                                  : ENFORCE_SAMPLED,

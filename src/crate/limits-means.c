@@ -63,18 +63,29 @@ static const char *reason_of(const LimitsHost *host, LimitName name) {
                                : NULL;
 }
 
-static int refuse(const LimitsHost *host, LimitName name, LimitMeans means, CrateError *ret_error) {
+/* What is a default cannot be left out. */
+static const char *remedy_of(const LimitsHost *host, const Limits *limits, LimitName name,
+                             LimitMeans means) {
+        if (means == LIMIT_BY_SAMPLER)
+                return "run where crates have cgroups (agentcrate doctor tells), or be content "
+                       "with enforce sampled";
+        if (limits->given & 1U << name)
+                return "leave the limit out, or run where crates have cgroups (agentcrate doctor "
+                       "tells)";
+        return host->can_sample
+                       ? "run where crates have cgroups (agentcrate doctor tells)"
+                       : "run where crates have cgroups (agentcrate doctor tells), or use a broker "
+                         "of your own or agentcrate-run, which can sample";
+}
+
+static int refuse(const LimitsHost *host, const Limits *limits, LimitName name, LimitMeans means,
+                  CrateError *ret_error) {
         const char *reason = reason_of(host, name);
-        bool sampled = means == LIMIT_BY_SAMPLER;
 
         (void) crate_error_set(
-                ret_error, "limits", EOPNOTSUPP, NULL,
-                sampled ? "run where crates have cgroups (agentcrate doctor tells), or be content "
-                          "with enforce sampled"
-                        : "leave the limit out, or run where crates have cgroups (agentcrate "
-                          "doctor "
-                          "tells)",
-                sampled ? "limit %s: only sampling could enforce it here, which enforce strict "
+                ret_error, "limits", EOPNOTSUPP, NULL, remedy_of(host, limits, name, means),
+                means == LIMIT_BY_SAMPLER
+                        ? "limit %s: only sampling could enforce it here, which enforce strict "
                           "refuses%s%s"
                         : "limit %s: nothing can enforce it here, only a cgroup could%s%s",
                 limit_to_string(name), reason ? ": " : "", reason ?: "");
@@ -113,7 +124,7 @@ int limits_means_decide(const LimitsHost *host, const Limits *limits, LimitsMean
                         continue;
                 if (means.of[name] == LIMIT_BY_NOTHING ||
                     (means.of[name] == LIMIT_BY_SAMPLER && host->enforce == ENFORCE_STRICT))
-                        return refuse(host, name, means.of[name], ret_error);
+                        return refuse(host, limits, name, means.of[name], ret_error);
         }
         if (notes) {
                 r = note_weaker(host, limits, &means, notes);
@@ -122,6 +133,23 @@ int limits_means_decide(const LimitsHost *host, const Limits *limits, LimitsMean
         }
         *ret_means = means;
         return 0;
+}
+
+int limits_means_check_ceilings(const LimitsHost *host, const LimitsMeans *means,
+                                const Limits *ceilings, const char *where, CrateError *ret_error) {
+        const char *reason = reason_of(host, LIMIT_PIDS);
+
+        if (ceilings->max[LIMIT_PIDS] == LIMIT_UNLIMITED ||
+            means->of[LIMIT_PIDS] == LIMIT_BY_CGROUP ||
+            (host->can_sample && host->enforce != ENFORCE_STRICT))
+                return 0;
+        (void) crate_error_set(ret_error, "limits", EOPNOTSUPP, NULL,
+                               "leave that ceiling out, or run where crates have cgroups "
+                               "(agentcrate doctor tells)",
+                               "limit pids: the ceiling %s.pids of all jobs together cannot be "
+                               "enforced here, only a cgroup could%s%s",
+                               where, reason ? ": " : "", reason ?: "");
+        return LIMITS_MEANS_E_REFUSED;
 }
 
 /* --- what the cgroups are given --- */

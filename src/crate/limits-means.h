@@ -47,6 +47,11 @@ enum {
 int limits_means_decide(const LimitsHost *host, const Limits *limits, LimitsMeans *ret_means,
                         StrV *notes, CrateError *ret_error);
 
+/* A job's own processes are held by the kernel everywhere; those of several together only by a
+ * cgroup, or by whoever looks at them and may. where is the level's place in the configuration. */
+int limits_means_check_ceilings(const LimitsHost *host, const LimitsMeans *means,
+                                const Limits *ceilings, const char *where, CrateError *ret_error);
+
 /* What of the limits is the part of the job's cgroup. */
 CgroupLimits limits_of_job(const Limits *limits, const LimitsMeans *means);
 /* The ceiling of the crate around the job: that, its private files, and room for init. */

@@ -130,24 +130,48 @@ stop_with_job() {
         ((status != 0)) || { echo "the caller was told that all is well:"; cat /tmp/answer; return 1; }
 }
 
+# The broker of the system cannot see what is in its crates: without a cgroup that limits memory it
+# runs nothing. A user's broker looks at its own.
+can_run() {
+        [[ $launcher_unit == agentcrated.service ]] ||
+                grep -qw memory "/sys/fs/cgroup$(show ControlGroup "$launcher_unit")/cgroup.controllers"
+}
+
+# What a call says that is not run.
+not_run() {
+        local who=$1 answer
+        answer=$(call "$who" echo hello 2>&1) && { echo "it was run: $answer"; return 1; }
+        grep -q "limit memory: nothing can enforce it here, only a cgroup could" <<<"$answer" &&
+                grep -q "agentcrate doctor tells" <<<"$answer" || { echo "$answer"; return 1; }
+}
+
+tests_of_jobs() {
+        local label=$1 who=$2
+        check "$label: the job has a group below jobs/" expect '0::/jobs/([^/]+/)+exec-' \
+                call "$who" cat /proc/self/cgroup
+        check "$label: the job is agent, not the caller" expect 'uid=1000\(agent\)' call "$who" id
+        check "$label: stop with a job running leaves nothing" stop_with_job "$who"
+        check "$label: the stop was clean" expect '^success$' show Result agentcrated.service
+        check "$label: it is started again after a stop" expect '"back\\n"' call "$who" echo back
+}
+
 tests_of() {
         local label=$1 who=$2 socket=$3
         check "$label: the socket unit starts" "${manager[@]}" start agentcrated.socket
         check "$label: nothing but the socket is there" unit_is inactive
         check "$label: the socket is its owner's alone" expect '^600$' stat -c %a "$socket"
-        check "$label: the first call starts the broker" expect '"stdout":"hello\\n"' call "$who" echo hello
+        check "$label: the first call starts the broker" expect sandbox_exec "$who" "$bin/agentcrate" tools
         check "$label: the service is active" unit_is active
-        check "$label: the tools are listed" expect sandbox_exec "$who" "$bin/agentcrate" tools
-        check "$label: the job has a group below jobs/" expect '0::/jobs/([^/]+/)+exec-' \
-                call "$who" cat /proc/self/cgroup
         check "$label: broker and launcher sit in groups of their own" own_groups
-        check "$label: the job is agent, not the caller" expect 'uid=1000\(agent\)' call "$who" id
+        if can_run; then
+                check "$label: a job is run" expect '"stdout":"hello\\n"' call "$who" echo hello
+                tests_of_jobs "$label" "$who"
+        else
+                check "$label: what cannot be limited is refused by name" not_run "$who"
+        fi
         check "$label: it ends when nobody calls" wait_for unit_is inactive
         check "$label: without failure" expect '^success$' show Result agentcrated.service
-        check "$label: the next call starts it again" expect '"again\\n"' call "$who" echo again
-        check "$label: stop with a job running leaves nothing" stop_with_job "$who"
-        check "$label: the stop was clean" expect '^success$' show Result agentcrated.service
-        check "$label: it is started again after a stop" expect '"back\\n"' call "$who" echo back
+        check "$label: the next call starts it again" expect sandbox_exec "$who" "$bin/agentcrate" tools
         "${manager[@]}" stop agentcrated.socket agentcrated.service
         check "$label: stopping the socket removes it" refused test -e "$socket"
         check "$label: the client says what is missing" expect "agentcrated" no_broker "$who"
@@ -250,12 +274,15 @@ tests_of system as_root "$system_socket"
 systemctl start agentcrated.socket
 check "system: a plain user may not connect" refused as_user env AGENTCRATE_SOCKET="$system_socket" \
         "$bin/agentcrate" tools
-check "system: root may mount a workspace of root's" expect 'from outside' workspace_call
+check "system: the tools are root's" expect sandbox_exec "$bin/agentcrate" tools
 check "system: the broker has no rights" has_no_rights
 check "system: it sits in its slice" expect '^agentcrate.slice$' show Slice agentcrated.service
 check "system: jobs/ is the broker's" jobs_are_given
-check "system: a job is a uid of its own" job_uid
-check "system: a workspace below no bind root is refused by name" bind_roots_hold
+if can_run; then
+        check "system: root may mount a workspace of root's" expect 'from outside' workspace_call
+        check "system: a job is a uid of its own" job_uid
+        check "system: a workspace below no bind root is refused by name" bind_roots_hold
+fi
 check "system: a plain user cannot reach the launcher" refused as_user \
         python3 -c 'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect("/run/agentcrate/launcher.sock")'
 systemctl stop agentcrated.socket agentcrated.service agentcrate-launcher.socket agentcrate-launcher.service

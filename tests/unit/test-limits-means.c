@@ -91,6 +91,40 @@ START_TEST(test_blind) {
         ck_assert_int_eq(limits_means_decide(&host, &limits, &means, NULL, &error),
                          LIMITS_MEANS_E_REFUSED);
         ck_assert_ptr_nonnull(strstr(error.text, "limit memory: nothing can enforce it here"));
+        /* Nobody asked for it, so nobody can leave it out. */
+        ck_assert_ptr_null(strstr(error.remedy, "leave the limit out"));
+        crate_error_done(&error);
+        limits_set(&limits, LIMIT_MEMORY, GIB);
+        ck_assert_int_eq(limits_means_decide(&host, &limits, &means, NULL, &error),
+                         LIMITS_MEANS_E_REFUSED);
+        ck_assert_ptr_nonnull(strstr(error.remedy, "leave the limit out"));
+}
+END_TEST
+
+/* Of several jobs together the processes are counted by a cgroup, or by looking. */
+START_TEST(test_ceilings) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        LimitsMeans means = {.of = {[LIMIT_PIDS] = LIMIT_BY_RLIMIT}};
+        LimitsHost host = bare;
+        Limits ceilings;
+
+        limits_init(&ceilings);
+        ck_assert_int_eq(limits_means_check_ceilings(&host, &means, &ceilings, "x", &error), 0);
+        host.can_sample = false;
+        ck_assert_int_eq(limits_means_check_ceilings(&host, &means, &ceilings, "x", &error),
+                         LIMITS_MEANS_E_REFUSED);
+        ck_assert_ptr_nonnull(strstr(error.text, "x.pids"));
+        means.of[LIMIT_PIDS] = LIMIT_BY_CGROUP;
+        ck_assert_int_eq(limits_means_check_ceilings(&host, &means, &ceilings, "x", &error), 0);
+        means.of[LIMIT_PIDS] = LIMIT_BY_RLIMIT;
+        ceilings.max[LIMIT_PIDS] = LIMIT_UNLIMITED;
+        ck_assert_int_eq(limits_means_check_ceilings(&host, &means, &ceilings, "x", &error), 0);
+        ceilings.max[LIMIT_PIDS] = 9;
+        host.can_sample = true;
+        host.enforce = ENFORCE_STRICT;
+        crate_error_done(&error);
+        ck_assert_int_eq(limits_means_check_ceilings(&host, &means, &ceilings, "x", &error),
+                         LIMITS_MEANS_E_REFUSED);
 }
 END_TEST
 
@@ -134,6 +168,7 @@ int main(void) {
         tcase_add_loop_test(tcase, test_refused, 0, 3);
         tcase_add_test(tcase, test_strict);
         tcase_add_test(tcase, test_blind);
+        tcase_add_test(tcase, test_ceilings);
         tcase_add_test(tcase, test_cgroup_limits);
         return suite_run("limits-means", tcase);
 }
