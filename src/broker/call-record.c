@@ -13,6 +13,7 @@
 #include "broker/call-trace.h"
 #include "broker/call.h"
 #include "broker/log.h"
+#include "broker/metering.h"
 
 static int make_id(char *ret_id) {
         uint64_t random;
@@ -121,7 +122,7 @@ int call_record_allow(Call *call, char **ret_text) {
 
 /* A denial is recorded later where it cannot be now, and nothing is run by it. */
 static void record_deny(Manager *manager, const Policy *policy, CallRecord *record,
-                        const char *rule, const char *reason) {
+                        const char *rule, const char *kind, const char *reason) {
         AuditDecision decision = {.rule = rule, .reason = reason};
         _cleanup_(freep) char *text = NULL;
         int r;
@@ -130,6 +131,7 @@ static void record_deny(Manager *manager, const Policy *policy, CallRecord *reco
         if (r < 0)
                 (void) log_errno(r, "a denial was not recorded");
         record->decided = true;
+        record->denial = kind;
         record->decided_usec = now_usec();
 }
 
@@ -143,6 +145,7 @@ static void record_end(Manager *manager, CallRecord *record, AuditEnd *end) {
         end->total_usec = now - record->begun_usec;
         call_trace_outcome(record->trace, end);
         audit_end(manager->audit, &call, end);
+        metering_end(manager, record->tool, record->denial, end);
         record->ended = true;
 }
 
@@ -155,7 +158,10 @@ void call_record_refuse(Call *call, const char *text, const StrBuf *answer) {
 
         if (!call->record.decided)
                 record_deny(call->manager, call->policy, &call->record,
-                            by_policy ? call->decision.rule : call->record.rule, end.reason);
+                            by_policy ? call->decision.rule : call->record.rule,
+                            by_policy ? evaluate_step_to_string(call->decision.step)
+                                      : call->record.rule,
+                            end.reason);
         record_end(call->manager, &call->record, &end);
 }
 
@@ -177,7 +183,7 @@ void call_record_done(Call *call) {
 
         /* What was never begun has no tool. */
         if (record->begun_usec > 0 && !record->decided) {
-                record_deny(call->manager, call->policy, record, "broker",
+                record_deny(call->manager, call->policy, record, "broker", "broker",
                             "the broker could not decide");
         }
         if (record->decided && !record->ended)
@@ -204,7 +210,8 @@ void call_record_reject(Client *client, const RpcLine *line, const RpcMessage *m
         else {
                 record.tenant = authorize_tenant(client->manager->policy, &client->who);
                 trace.facts.status_code = code;
-                record_deny(client->manager, client->manager->policy, &record, record.rule, text);
+                record_deny(client->manager, client->manager->policy, &record, record.rule,
+                            record.rule, text);
                 record_end(client->manager, &record, &end);
                 call_trace_end(client->manager, &trace);
         }

@@ -28,7 +28,8 @@ typedef struct CallRecord {
         char *tool;
         AuditData arguments; /* borrowed, only while the call is started */
         uint64_t begun_usec, decided_usec;
-        const char *rule; /* static: what refuses, where that is not a rule of the policy */
+        const char *rule;   /* static: what refuses, where that is not a rule of the policy */
+        const char *denial; /* static: what counts it as denied; NULL: nothing did */
         bool decided, ended;
         bool finished;                     /* its executor has come to the end */
         Trace *trace;                      /* the call's */

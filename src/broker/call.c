@@ -115,6 +115,7 @@ static int call_deny(Call *call, const char *tool) {
 /* By the policy alone; what needs a look at the host is the executor's to ask. */
 static int call_authorize(Call *call, const JsonDoc *doc, const McpRequest *request) {
         const ToolRights *tool = tools_rights(request->tool);
+        uint64_t begun = now_nsec();
         int r;
 
         if (!tool)
@@ -122,6 +123,7 @@ static int call_authorize(Call *call, const JsonDoc *doc, const McpRequest *requ
         trace_step_begin(&call->trace, TRACE_AUTHORIZE);
         r = evaluate(call->tenant, tool, doc, request->arguments, &call->decision);
         trace_step_end(&call->trace, TRACE_AUTHORIZE);
+        metrics_count_authorize(call->manager->metrics, now_nsec() - begun);
         return error_trace(r);
 }
 

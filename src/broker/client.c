@@ -8,6 +8,7 @@
 #include "basic/error.h"
 #include "broker/authorize.h"
 #include "broker/call.h"
+#include "broker/http-client.h"
 #include "broker/log.h"
 
 #define CLIENT_READ_SIZE 65536U
@@ -53,7 +54,8 @@ static void client_end(Client *client) {
                 return;
 
         client->gone = true;
-        (void) sd_event_source_set_enabled(client->io, SD_EVENT_OFF);
+        if (client->io)
+                (void) sd_event_source_set_enabled(client->io, SD_EVENT_OFF);
         if (sd_event_source_set_enabled(client->end, SD_EVENT_ONESHOT) < 0)
                 log_error("a connection could not be ended");
 }
@@ -357,6 +359,18 @@ void client_check(Client *client) {
                 client_end(client);
 }
 
+/* What was taken for a client speaks HTTP, and goes on as somebody else. */
+static int client_hand_over(Client *client, const char *data, size_t size) {
+        int r;
+
+        client->io = sd_event_source_disable_unref(client->io);
+        client_end(client);
+        if (budget_charge_client(&client->manager->budget) != 0)
+                return 0;
+        r = http_client_new(client->manager, TAKE_FD(client->fd), false, data, size);
+        return error_trace(r);
+}
+
 static int client_read(Client *client) {
         char buffer[CLIENT_READ_SIZE];
         ssize_t n;
@@ -365,6 +379,10 @@ static int client_read(Client *client) {
         n = recv(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : negative_errno();
+
+        if (n > 0 && !client->heard && http_client_begins(buffer[0]))
+                return error_trace(client_hand_over(client, buffer, (size_t) n));
+        client->heard = true;
 
         /* A last message without its newline is a message all the same. */
         if (n == 0) {

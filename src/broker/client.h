@@ -39,6 +39,7 @@ struct Client {
         ClientWorkspace workspace;
         struct CallList calls;
         StrV subscriptions; /* raw ids of open subscriptions/listen */
+        bool heard;         /* the first byte has come */
         bool spoken;        /* the first message has come */
         bool input_ended;
         bool waits;   /* the outbox holds something */

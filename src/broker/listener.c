@@ -2,7 +2,9 @@
 
 #include "broker/listener.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -15,7 +17,9 @@
 #include "basic/time-util.h"
 #include "broker/authorize.h"
 #include "broker/client.h"
+#include "broker/http-client.h"
 #include "broker/log.h"
+#include "broker/metering.h"
 #include "mcp/jsonrpc.h"
 
 #define LISTENER_BACKLOG SOMAXCONN
@@ -26,6 +30,7 @@
 
 struct Listener {
         Manager *manager;
+        ListenerKind kind;
         int fd;
         char *path;
         dev_t device; /* of the socket file, so that only ours is removed */
@@ -53,46 +58,78 @@ static void names_freep(char ***names) {
         free(*names);
 }
 
-/* Sockets of other kinds have names of their own; a socket without one is called "unknown" or by
- * its unit. */
-static bool name_is_other(const char *name) {
-        return string_equal(name, "http") || string_equal(name, "metrics");
+/* A socket without a name of its own is called "unknown" or by its unit. */
+static ListenerKind kind_of(const char *name) {
+        return string_equal(name, "metrics") ? LISTENER_METRICS : LISTENER_MCP;
 }
 
-int listener_inherit(int *ret_fd, char **ret_text) {
+static bool is_loopback(int fd) {
+        union {
+                struct sockaddr any;
+                struct sockaddr_in in;
+                struct sockaddr_in6 in6;
+        } address;
+        socklen_t size = sizeof(address);
+
+        if (getsockname(fd, &address.any, &size) < 0)
+                return false;
+        if (address.any.sa_family == AF_INET6)
+                return IN6_IS_ADDR_LOOPBACK(&address.in6.sin6_addr);
+        return address.any.sa_family == AF_INET &&
+               ntohl(address.in.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+}
+
+static int check_inherited(int fd, ListenerKind kind, char **ret_text) {
+        if (kind == LISTENER_MCP && sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
+                return invalid(ret_text,
+                               "what was passed in as descriptor %d is no listening UNIX stream "
+                               "socket",
+                               fd);
+        if (kind == LISTENER_METRICS &&
+            (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0 || !is_loopback(fd)))
+                return invalid(ret_text,
+                               "the socket named metrics that was passed in as descriptor %d does "
+                               "not listen for TCP on a loopback address; let it listen on "
+                               "127.0.0.1 or [::1]",
+                               fd);
+        return 0;
+}
+
+static int take_inherited(int fd, const char *name, int fds[static _LISTENER_KIND_MAX],
+                          char **ret_text) {
+        ListenerKind kind = kind_of(name);
+        int r;
+
+        if (string_equal(name, "http"))
+                return invalid(ret_text, "the socket that was passed in is named http, and only "
+                                         "mcp and metrics are served in this version");
+        if (fds[kind] >= 0)
+                return invalid(ret_text,
+                               "two sockets for %s were passed in, and one is wanted of each",
+                               kind == LISTENER_MCP ? "mcp" : "metrics");
+        r = check_inherited(fd, kind, ret_text);
+        if (r == 0)
+                r = set_nonblocking(fd);
+        if (r == 0)
+                fds[kind] = fd;
+        return r;
+}
+
+int listener_inherit(int ret_fds[static _LISTENER_KIND_MAX], char **ret_text) {
         _cleanup_(names_freep) char **names = NULL;
+        int fds[_LISTENER_KIND_MAX] = {-EBADF, -EBADF};
         int n, r;
 
         n = sd_listen_fds_with_names(1, &names);
         if (n < 0)
                 return invalid(ret_text, "the environment of socket activation is wrong: %s",
                                strerrordesc_np(-n));
-        if (n == 0) {
-                *ret_fd = -EBADF;
-                return 0;
+        for (int i = 0; i < n; i++) {
+                r = take_inherited(SD_LISTEN_FDS_START + i, names ? names[i] : NULL, fds, ret_text);
+                if (r != 0)
+                        return r;
         }
-        if (n > 1)
-                return invalid(ret_text,
-                               "%d sockets were passed in, and exactly one is wanted: a "
-                               "listening UNIX stream socket",
-                               n);
-
-        if (names && names[0] && name_is_other(names[0]))
-                return invalid(ret_text,
-                               "the socket that was passed in is named %s, and only mcp "
-                               "is served in this version",
-                               names[0]);
-        r = sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0);
-        if (r <= 0)
-                return invalid(ret_text,
-                               "what was passed in as descriptor %d is no listening UNIX "
-                               "stream socket",
-                               SD_LISTEN_FDS_START);
-
-        r = set_nonblocking(SD_LISTEN_FDS_START);
-        if (r < 0)
-                return error_trace(r);
-        *ret_fd = SD_LISTEN_FDS_START;
+        memcpy(ret_fds, fds, sizeof(fds));
         return 0;
 }
 
@@ -162,6 +199,40 @@ int listener_bind(const char *path, int *ret_fd, char **ret_text) {
         return 0;
 }
 
+int listener_bind_tcp(const ListenAddress *address, int *ret_fd, char **ret_text) {
+        const struct sockaddr_in in = {.sin_family = AF_INET,
+                                       .sin_port = htons(address->port),
+                                       .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        const struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
+                                         .sin6_port = htons(address->port),
+                                         .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+        _cleanup_(fd_closep) int fd = -EBADF;
+        char text[LISTEN_ADDRESS_SIZE];
+        int yes = 1, r;
+
+        fd = socket(address->ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                    0);
+        /* Connections of the broker before may still be in their last state. */
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0)
+                r = -1;
+        else if (address->ipv6)
+                r = bind(fd, (const struct sockaddr *) &in6, sizeof(in6));
+        else
+                r = bind(fd, (const struct sockaddr *) &in, sizeof(in));
+        if (r == 0)
+                r = listen(fd, LISTENER_BACKLOG);
+        if (r < 0) {
+                r = errno;
+                listen_address_format(address, text);
+                return invalid(ret_text,
+                               "metrics cannot be served at %s (listen.metrics): %s; give another "
+                               "address, or a socket unit with FileDescriptorName=metrics",
+                               text, strerrordesc_np(r));
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
 /* One line that says why, and the end. The peer may be anybody: nothing waits for it. */
 static void refuse(int fd, const char *text) {
         _cleanup_(strbuf_done) StrBuf frame = STRBUF_NULL;
@@ -196,6 +267,7 @@ static void listener_admit(Manager *manager, int connection) {
         if (r == AUTHORIZE_E_DENIED) {
                 log_warning("a connection of user %u (pid %d) was refused", (unsigned) peer.uid,
                             (int) peer.pid);
+                metrics_count_denial(manager->metrics, METERING_DENIED_PEER);
                 refuse(fd, text);
                 return;
         }
@@ -249,7 +321,10 @@ static int on_listener(sd_event_source *source _unused_, int fd, uint32_t events
                 }
 
                 listener->complained = false;
-                listener_admit(listener->manager, connection);
+                if (listener->kind == LISTENER_METRICS)
+                        http_client_admit(listener->manager, connection);
+                else
+                        listener_admit(listener->manager, connection);
         }
         return 0;
 }
@@ -285,7 +360,8 @@ static int listener_keep_path(Listener *listener, const char *path) {
         return listener->path ? 0 : error_origin(-ENOMEM);
 }
 
-int listener_new(Manager *manager, int fd, const char *path, Listener **ret_listener) {
+int listener_new(Manager *manager, ListenerKind kind, int fd, const char *path,
+                 Listener **ret_listener) {
         _cleanup_(listener_freep) Listener *listener = NULL;
         int r;
 
@@ -296,6 +372,7 @@ int listener_new(Manager *manager, int fd, const char *path, Listener **ret_list
         }
 
         listener->manager = manager;
+        listener->kind = kind;
         listener->fd = fd;
         r = listener_keep_path(listener, path);
         if (r < 0)

@@ -108,26 +108,43 @@ static int parse_argv(int argc, char *argv[], BrokerOptions *options) {
         return 0;
 }
 
-static int open_listener(const char *path, int *ret_fd) {
-        _cleanup_(fd_closep) int inherited = -EBADF;
-        _cleanup_(freep) char *text = NULL;
-        int r;
+static void fds_done(int (*fds)[_LISTENER_KIND_MAX]) {
+        for (size_t i = 0; i < _LISTENER_KIND_MAX; i++)
+                (*fds)[i] = fd_close((*fds)[i]);
+}
 
-        r = listener_inherit(&inherited, &text);
-        if (r == 0 && path && inherited >= 0) {
+static int open_mcp(const char *path, int *fd, char **ret_text) {
+        if (path && *fd >= 0) {
                 log_error("a socket was passed in and --listen was given; give only one of them");
                 return MAIN_E_FAILED;
         }
-        if (r == 0 && path)
-                r = listener_bind(path, ret_fd, &text);
-        else if (r == 0 && inherited < 0) {
+        if (!path && *fd < 0) {
                 log_error("no socket was passed in: start agentcrated by its socket unit or by "
                           "systemd-socket-activate, or give --listen PATH");
                 return MAIN_E_FAILED;
-        } else if (r == 0)
-                *ret_fd = TAKE_FD(inherited);
+        }
+        return path ? listener_bind(path, fd, ret_text) : 0;
+}
 
-        if (r == LISTENER_E_INVALID)
+static int open_metrics(const ListenAddress *address, int *fd, char **ret_text) {
+        if (address->port > 0 && *fd >= 0) {
+                log_error("a socket named metrics was passed in and agentcrated.json has "
+                          "listen.metrics; give only one of them");
+                return MAIN_E_FAILED;
+        }
+        return address->port > 0 ? listener_bind_tcp(address, fd, ret_text) : 0;
+}
+
+static int open_listeners(const char *path, const Config *config, int fds[_LISTENER_KIND_MAX]) {
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = listener_inherit(fds, &text);
+        if (r == 0)
+                r = open_mcp(path, &fds[LISTENER_MCP], &text);
+        if (r == 0)
+                r = open_metrics(&config->listen_metrics, &fds[LISTENER_METRICS], &text);
+        if (text)
                 log_error("%s", text);
         return r > 0 ? MAIN_E_FAILED : error_trace(r);
 }
@@ -180,7 +197,7 @@ static int run(const BrokerOptions *options) {
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(policy_freep) Policy *policy = NULL;
         _cleanup_(audit_freep) Audit *audit = NULL;
-        _cleanup_(fd_closep) int fd = -EBADF;
+        _cleanup_(fds_done) int fds[_LISTENER_KIND_MAX] = {-EBADF, -EBADF};
         ManagerConfig config = {.launcher_path = options->launcher,
                                 .listen_path = options->listen,
                                 .egress_path = options->egress,
@@ -195,14 +212,15 @@ static int run(const BrokerOptions *options) {
         if (r == 0)
                 r = open_audit(&policy->config, &audit);
         if (r == 0)
-                r = open_listener(options->listen, &fd);
+                r = open_listeners(options->listen, &policy->config, fds);
         if (r != 0)
                 return r;
         r = privileges_reduce();
         if (r < 0)
                 return error_trace(r);
 
-        config.listen_fd = TAKE_FD(fd);
+        config.listen_fd = TAKE_FD(fds[LISTENER_MCP]);
+        config.metrics_fd = TAKE_FD(fds[LISTENER_METRICS]);
         config.audit = TAKE_PTR(audit);
         config.idle_usec = options->idle_usec > 0 ? options->idle_usec
                            : options->listen      ? 0

@@ -9,9 +9,11 @@
 #include "broker/call.h"
 #include "broker/client.h"
 #include "broker/export.h"
+#include "broker/http-client.h"
 #include "broker/launchers.h"
 #include "broker/listener.h"
 #include "broker/log.h"
+#include "broker/metering.h"
 #include "broker/parent.h"
 #include "broker/reload.h"
 
@@ -24,10 +26,14 @@ static bool clients_are_drained(const Manager *manager) {
         return true;
 }
 
+static bool manager_is_idle(const Manager *manager) {
+        return manager->n_clients == 0 && manager->n_http_clients == 0 && manager->n_calls == 0;
+}
+
 static int on_idle(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata) {
         Manager *manager = userdata;
 
-        if (manager->n_clients > 0 || manager->n_calls > 0)
+        if (!manager_is_idle(manager))
                 return 0;
 
         log_notice("nobody has been connected for a while: ending, a new connection starts it "
@@ -36,7 +42,7 @@ static int on_idle(sd_event_source *source _unused_, uint64_t usec _unused_, voi
 }
 
 static void manager_check_idle(Manager *manager) {
-        bool idle = manager->n_clients == 0 && manager->n_calls == 0;
+        bool idle = manager_is_idle(manager);
 
         if (!manager->idle_timer)
                 return;
@@ -78,6 +84,7 @@ static int manager_stop(Manager *manager) {
         manager->stopping = true;
         (void) sd_notify(0, "STOPPING=1\nSTATUS=Stopping");
         manager->listener = listener_free(manager->listener);
+        manager->metrics_listener = listener_free(manager->metrics_listener);
         LIST_FOREACH (client, &manager->clients, entry)
                 client_end_subscriptions(client);
 
@@ -141,6 +148,9 @@ Manager *manager_free(Manager *manager) {
                 return NULL;
 
         listener_free(manager->listener);
+        listener_free(manager->metrics_listener);
+        while (!LIST_EMPTY(&manager->http_clients))
+                http_client_free(LIST_FIRST(&manager->http_clients));
         while (!LIST_EMPTY(&manager->clients))
                 client_free(LIST_FIRST(&manager->clients));
         while (!LIST_EMPTY(&manager->calls))
@@ -151,6 +161,7 @@ Manager *manager_free(Manager *manager) {
         cgroup_tree_free(manager->cgroups);
         parent_free(manager->parent);
         (void) fd_close(manager->listen_fd);
+        (void) fd_close(manager->metrics_fd);
         free(manager->cgroups_reason);
         for (size_t i = 0; i < ELEMENTSOF(manager->signals); i++)
                 sd_event_source_disable_unref(manager->signals[i]);
@@ -159,6 +170,7 @@ Manager *manager_free(Manager *manager) {
         sd_event_source_disable_unref(manager->stop_timer);
         exporter_free(manager->exporter);
         reload_free(manager->reload);
+        metrics_free(manager->metrics);
         catalogue_free(manager->catalogue);
         tools_free(manager->tools);
         policy_free(manager->policy);
@@ -175,27 +187,32 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
         manager = calloc(1, sizeof(Manager));
         if (!manager) {
                 fd_close(config->listen_fd);
+                fd_close(config->metrics_fd);
                 policy_free(policy);
                 audit_free(config->audit);
                 return error_origin(-ENOMEM);
         }
 
         sharers_init(&manager->sharers);
-        manager->listen_fd = -EBADF;
+        manager->listen_fd = manager->metrics_fd = -EBADF;
         manager->policy = policy;
         manager->audit = config->audit;
         manager->idle_usec = config->idle_usec;
         r = sd_event_new(&manager->event);
         if (r < 0) {
                 fd_close(config->listen_fd);
+                fd_close(config->metrics_fd);
                 return error_origin(r);
         }
         manager->listen_fd = config->listen_fd;
+        manager->metrics_fd = config->metrics_fd;
         manager->listen_path = config->listen_path;
         manager->launcher_path = config->launcher_path;
         r = tools_new(&manager->tools);
         if (r == 0)
                 r = catalogue_new(policy, manager->tools, &manager->catalogue);
+        if (r == 0)
+                r = metering_new(manager, &manager->metrics);
         if (r < 0)
                 return error_trace(r);
         if (policy->instance == POLICY_USER) {
@@ -222,8 +239,11 @@ static int manager_serve(Manager *manager) {
         r = launchers_start(manager);
         if (r < 0)
                 return error_trace(r);
-        r = listener_new(manager, TAKE_FD(manager->listen_fd), manager->listen_path,
+        r = listener_new(manager, LISTENER_MCP, TAKE_FD(manager->listen_fd), manager->listen_path,
                          &manager->listener);
+        if (r == 0 && manager->metrics_fd >= 0)
+                r = listener_new(manager, LISTENER_METRICS, TAKE_FD(manager->metrics_fd), NULL,
+                                 &manager->metrics_listener);
         if (r < 0)
                 return error_trace(r);
 

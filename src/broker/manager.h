@@ -17,10 +17,12 @@
 #include "mcp/tools.h"
 #include "policy/policy.h"
 #include "record/audit.h"
+#include "record/metrics.h"
 
 typedef struct Manager Manager;
 typedef struct Listener Listener;
 typedef struct Client Client;
+typedef struct HttpClient HttpClient;
 typedef struct Call Call;
 typedef struct LauncherUnit LauncherUnit;
 typedef struct Reload Reload;
@@ -29,6 +31,7 @@ typedef struct Exporter Exporter;
 typedef struct Parent Parent;
 
 LIST_HEAD(ClientList, Client);
+LIST_HEAD(HttpClientList, HttpClient);
 LIST_HEAD(CallList, Call);
 LIST_HEAD(LauncherUnitList, LauncherUnit);
 LIST_HEAD(SupervisorList, Supervisor);
@@ -43,6 +46,7 @@ struct Manager {
         Policy *policy;
         Audit *audit;
         Exporter *exporter; /* NULL: traces go nowhere */
+        Metrics *metrics;
         Tools *tools;
         Catalogue *catalogue; /* of the policy */
         CgroupTree *cgroups;  /* NULL: nothing was delegated to us */
@@ -52,12 +56,15 @@ struct Manager {
         Sharers sharers; /* the tenants that have run something */
         Shared used;     /* by all jobs, as far as they are counted by looking */
         Budget budget;
-        int listen_fd; /* until there is the listener */
+        int listen_fd, metrics_fd; /* until there are the listeners */
         const char *listen_path, *launcher_path;
         Listener *listener;
+        Listener *metrics_listener; /* NULL: none */
         struct ClientList clients;
         size_t n_clients;
-        struct CallList calls; /* also those whose client has gone */
+        struct HttpClientList http_clients;
+        size_t n_http_clients, n_http_tcp; /* by TCP */
+        struct CallList calls;             /* also those whose client has gone */
         size_t n_calls;
         size_t n_crates;
         Parent *parent;
@@ -76,6 +83,7 @@ struct Manager {
 
 typedef struct ManagerConfig {
         int listen_fd;           /* consumed by manager_new(), also on failure */
+        int metrics_fd;          /* the same; -EBADF: metrics have no listener of their own */
         const char *listen_path; /* removed at the end; NULL: it is not ours. Borrowed */
         const char
                 *launcher_path;  /* the launcher service's socket; NULL: there is none. Borrowed */

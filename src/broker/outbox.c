@@ -31,6 +31,11 @@ static void outbox_compact(Outbox *outbox) {
         outbox->sent = 0;
 }
 
+int outbox_add_bytes(Outbox *outbox, const char *data, size_t size) {
+        outbox_compact(outbox);
+        return error_trace(strbuf_append(&outbox->buffer, data, size));
+}
+
 int outbox_add(Outbox *outbox, const char *frame, size_t size) {
         int r;
 

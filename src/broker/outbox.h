@@ -26,6 +26,8 @@ enum {
 
 void outbox_done(Outbox *outbox);
 size_t outbox_pending(const Outbox *outbox);
+/* 0 or -ENOMEM. */
+int outbox_add_bytes(Outbox *outbox, const char *data, size_t size);
 /* Adds a frame and its newline. 0 or -ENOMEM. */
 int outbox_add(Outbox *outbox, const char *frame, size_t size);
 /* Sends what the socket takes. 0 when empty, OUTBOX_E_X, or a negative errno. */

@@ -9,6 +9,7 @@
 #include "basic/time-util.h"
 #include "broker/launchers.h"
 #include "broker/log.h"
+#include "broker/metering.h"
 #include "broker/supervise.h"
 
 /* An editor writes a file in several steps, a package many files. */
@@ -74,7 +75,8 @@ static bool needs_restart(const Config *a, const Config *b) {
                !string_equal(a->audit_path, b->audit_path) ||
                a->audit_fail_open != b->audit_fail_open || a->audit_payloads != b->audit_payloads ||
                a->enforce_given != b->enforce_given || a->enforce != b->enforce ||
-               a->idle_usec != b->idle_usec;
+               a->idle_usec != b->idle_usec || a->listen_metrics.port != b->listen_metrics.port ||
+               a->listen_metrics.ipv6 != b->listen_metrics.ipv6;
 }
 
 static int use_policy(Manager *manager, Policy *policy) {
@@ -94,6 +96,9 @@ static int use_policy(Manager *manager, Policy *policy) {
         catalogue_free(manager->catalogue);
         manager->catalogue = TAKE_PTR(catalogue);
         supervisors_reload(manager);
+        r = metering_reload(manager);
+        if (r < 0)
+                return error_trace(r);
         return error_trace(launchers_reload(manager));
 }
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "basic/error.h"
+#include "basic/time-util.h"
 #include "broker/call-trace.h"
 #include "broker/log.h"
 
@@ -102,13 +103,33 @@ static void on_output(Crate *crate _unused_, CrateStream stream, const void *dat
 static void on_started(Crate *crate _unused_, void *userdata) {
         Supervisor *supervisor = userdata;
 
+        supervisor->state = METRICS_RUNNING;
+        metrics_count_start(supervisor->call->manager->metrics, supervisor->template, METRICS_COLD,
+                            now_nsec() - supervisor->start_nsec);
         call_trace_started(&supervisor->call->trace);
+}
+
+/* The one that ended the job counts once at least: a ceiling of several jobs is none of its own
+ * hits. */
+static void count_limits(const Supervisor *supervisor) {
+        const CrateResult *result = crate_get_result(supervisor->crate);
+
+        for (LimitName name = 0; name < _LIMIT_MAX; name++) {
+                uint64_t hits = result->limits[name].hits;
+
+                if (hits == 0 && result->outcome == CRATE_LIMIT && result->limit.name == name)
+                        hits = 1;
+                metrics_count_limit(supervisor->call->manager->metrics, limit_to_string(name),
+                                    hits);
+        }
 }
 
 static void on_crate_end(Crate *crate, void *userdata) {
         Supervisor *supervisor = userdata;
 
         call_trace_ended(&supervisor->call->trace, crate_get_result(crate)->wall_usec);
+        supervisor->state = METRICS_ENDED;
+        count_limits(supervisor);
         call_finish(supervisor->call);
 }
 
@@ -172,7 +193,8 @@ int supervisor_start(Supervisor *supervisor, Call *call, LauncherRun *run, const
                      const CrateJob *job, CrateError *ret_error) {
         int r;
 
-        *supervisor = (Supervisor){.call = call, .run = run};
+        *supervisor = (Supervisor){
+                .call = call, .run = run, .template = spec->template, .start_nsec = now_nsec()};
         r = sharers_get(&call->manager->sharers, call->tenant, &supervisor->sharer);
         if (r < 0) {
                 launcher_run_unref(run);

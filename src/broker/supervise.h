@@ -15,8 +15,11 @@ struct Supervisor {
         Crate *crate;
         CgroupCrate *cgroup;
         sd_event_source *source;
-        Sharer *sharer; /* its tenant */
-        Shared used;    /* its part of the sums */
+        Sharer *sharer;       /* its tenant */
+        Shared used;          /* its part of the sums */
+        const char *template; /* the call's policy has it */
+        MetricsState state;
+        uint64_t start_nsec;
 };
 
 enum {

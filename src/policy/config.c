@@ -118,6 +118,25 @@ static int read_audit_payloads(const Reader *reader, const JsonNode *node, void 
         return 0;
 }
 
+static int read_listen_metrics(const Reader *reader, const JsonNode *node, void *target) {
+        _cleanup_(freep) char *text = NULL;
+        Config *c = target;
+        int r;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        if (node->type != JSON_NODE_STRING)
+                return reader_fault_value(reader, node, "is neither a string nor null");
+        r = reader_string(reader, node, &text);
+        if (r < 0 || !text)
+                return error_trace(r);
+        if (listen_address_parse(text, &c->listen_metrics) != 0)
+                return reader_fault_value(reader, node,
+                                          "is no address on this host; give \"127.0.0.1:PORT\" or "
+                                          "\"[::1]:PORT\"");
+        return 0;
+}
+
 /* What is no URL is found by who uses it, along with what the environment says. */
 static int read_otlp(const Reader *reader, const JsonNode *node, void *target) {
         Config *c = target;
@@ -185,7 +204,7 @@ static int read_empty_array(const Reader *reader, const JsonNode *node, _unused_
 
 static const ReaderKey listen_keys[] = {
         {.name = "http", .read = read_null_string},
-        {.name = "metrics", .read = read_null_string},
+        {.name = "metrics", .read = read_listen_metrics},
         {},
 };
 

@@ -13,6 +13,7 @@
 #include "basic/diag.h"
 #include "basic/string-util.h"
 #include "policy/ceilings.h"
+#include "policy/listen-address.h"
 
 typedef struct Config {
         char *file;           /* NULL: built-in defaults */
@@ -23,6 +24,7 @@ typedef struct Config {
         bool enforce_given;
         Enforce enforce;                    /* default sampled; of a system's broker strict */
         uint64_t subuid_base, subuid_count; /* default 1879048192, 65536 */
+        ListenAddress listen_metrics;       /* default: nowhere */
         char *audit_path;                   /* NULL: the default place */
         bool audit_fail_open;               /* audit.on_failure is "continue", default "refuse" */
         bool audit_payloads;                /* default false */

@@ -167,9 +167,18 @@ static void member_on_excess(Writer *w, CeilingsExcess on_excess) {
 /* --- agentcrated.json --- */
 
 static void write_config(Writer *w, const Config *c) {
+        char listen[LISTEN_ADDRESS_SIZE];
+
         begin_object(w);
         if (c->enforce_given)
                 member_string(w, "enforce", enforce_to_string(c->enforce));
+        if (c->listen_metrics.port > 0) {
+                listen_address_format(&c->listen_metrics, listen);
+                begin_member(w, "listen");
+                begin_object(w);
+                member_string(w, "metrics", listen);
+                end_object(w);
+        }
         begin_member(w, "instance");
         begin_object(w);
         member_limits(w, &c->instance.limits);

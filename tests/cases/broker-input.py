@@ -254,7 +254,7 @@ def listening(kind=socket.SOCK_STREAM, listen=True):
 
 def two_sockets():
     with listening() as one, listening() as two:
-        expect_refused(inherit([one.fileno(), two.fileno()]), "2 sockets were passed in")
+        expect_refused(inherit([one.fileno(), two.fileno()]), "two sockets for mcp were passed in")
 
 
 def wrong_descriptors():

@@ -20,6 +20,7 @@ LIBRARIES = {
     "libcurl": ("libcurl", rb"\bcurl_(easy|multi|global)_\w+"),
     "nettle": ("libnettle.so", rb"\bnettle_\w+"),
     "pcre2": ("libpcre2", rb"\bpcre2_\w+"),
+    "llhttp": ("libllhttp", rb"\bllhttp_(init|execute|settings_init)\b"),
     "libseccomp": ("libseccomp.so", rb"\bseccomp_(init|load|rule_add\w*|export_bpf)\b"),
 }
 PROGRAMS = {
@@ -28,9 +29,10 @@ PROGRAMS = {
                          [library for library in LIBRARIES if library != "libsystemd"]),
     "agentcrate-egress": (tap.libexec, ["libcurl"],
                           [library for library in LIBRARIES if library != "libcurl"]),
-    "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle"], ["libcurl", "libseccomp"]),
+    "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle", "llhttp"],
+                    ["libcurl", "libseccomp"]),
     "agentcrate-run": (tap.program, ["jansson", "nettle"],
-                       ["libsystemd", "libcurl", "libseccomp", "pcre2"]),
+                       ["libsystemd", "libcurl", "libseccomp", "llhttp", "pcre2"]),
 }
 
 # What a folder may include beside itself. An arrow never points back.
@@ -47,7 +49,8 @@ MAY_INCLUDE = {
     "launcher": "basic ipc plan",
     "egress": "basic ipc",
     "record": "basic",
-    "broker": "basic ipc plan schema policy record mcp cgroup scope crate",
+    "http": "basic",
+    "broker": "basic ipc plan schema policy record http mcp cgroup scope crate",
     "run": "basic ipc plan policy cgroup crate launcher",
     "doctor": "basic ipc plan policy cgroup crate run",
     "cli": "basic policy record mcp doctor",
@@ -63,6 +66,7 @@ MAY_USE = {
     "seccomp": "policy",
     "pcre2": "schema",
     "curl": "egress",
+    "llhttp": "http",
 }
 
 

@@ -2,6 +2,7 @@
 #include <check.h>
 
 #include "policy/config.h"
+#include "policy/listen-address.h"
 #include "tests/unit/fixtures.h"
 
 static int parse(_unused_ const char *name, const char *file, const char *text, size_t size,
@@ -15,6 +16,48 @@ static int parse(_unused_ const char *name, const char *file, const char *text, 
         ck_assert((r == 0) == (config.file != NULL));
         return r;
 }
+
+static const struct {
+        const char *text;
+        bool good;
+} addresses[] = {
+        {"127.0.0.1:1", true},
+        {"127.0.0.1:65535", true},
+        {"[::1]:9090", true},
+        {"127.0.0.1:0", false},
+        {"127.0.0.1:65536", false},
+        {"127.0.0.1:09090", false},
+        {"127.0.0.1:+1", false},
+        {"127.0.0.1: 1", false},
+        {"127.0.0.1:1 ", false},
+        {"127.0.0.1:99999999999999999999", false},
+        {"127.0.0.1:", false},
+        {"127.0.0.1", false},
+        {"127.0.0.2:9090", false},
+        {"0.0.0.0:9090", false},
+        {"[::]:9090", false},
+        {"::1:9090", false},
+        {"localhost:9090", false},
+        {":9090", false},
+        {"9090", false},
+        {"", false},
+};
+
+/* What is taken is written as it was. */
+START_TEST(test_addresses) {
+        ListenAddress address = {};
+        char text[LISTEN_ADDRESS_SIZE];
+
+        if (!addresses[_i].good) {
+                ck_assert_int_eq(listen_address_parse(addresses[_i].text, &address),
+                                 LISTEN_ADDRESS_E_INVALID);
+                return;
+        }
+        ck_assert_int_eq(listen_address_parse(addresses[_i].text, &address), 0);
+        listen_address_format(&address, text);
+        ck_assert_str_eq(text, addresses[_i].text);
+}
+END_TEST
 
 START_TEST(test_good) {
         fixtures_check_good("config", parse);
@@ -142,6 +185,7 @@ int main(void) {
 
         suite_add_tcase(suite, tcase);
         tcase_add_test(tcase, test_good);
+        tcase_add_loop_test(tcase, test_addresses, 0, ELEMENTSOF(addresses));
         tcase_add_test(tcase, test_bad);
         tcase_add_test(tcase, test_values);
         tcase_add_test(tcase, test_ceilings);
