@@ -6,8 +6,11 @@
 does, costs a call anything (OBS-01)."""
 
 import os
+import pwd
 import signal
 import socket
+import struct
+import subprocess
 import sys
 import threading
 import time
@@ -320,6 +323,66 @@ def egress_dies_in_a_post():
             tap.equal(len(otlp.roots(collector.spans())), 1)
 
 
+class Service:
+    """agentcrate-egress as its units start it: a listening socket is its descriptor 3."""
+
+    def __init__(self, user=None):
+        self.path = os.path.join(tap.folder("egress"), "egress.sock")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(self.path)
+        listener.listen(8)
+        user = user or pwd.getpwuid(os.getuid()).pw_name
+        with open(self.path + ".log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["/bin/sh", "-c", 'exec "$0" "$@" 3<&0 </dev/null',
+                 tap.libexec("agentcrate-egress"), "--user", user],
+                stdin=listener, stdout=log, stderr=log, cwd="/", env=tap.clean_env())
+        listener.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_unused):
+        tap.kill_and_wait(self.process)
+
+
+def service_serves_one_broker_after_the_other():
+    with otlp.Collector() as collector, Service() as service:
+        for n in range(1, 4):
+            env = environment(collector.url)
+            with mcp.Broker("--egress", service.path, env=env) as broker, broker.client() as client:
+                client.call("sandbox_exec", DENIED)
+                collector.wait(n)
+                tap.equal(egress_of(broker), None, "a child")
+        tap.equal(service.process.poll(), None, "the end of the service")
+
+
+def service_ends_a_link_that_breaks_the_protocol():
+    """A post before there is a collector, and what is no frame; the next broker is served."""
+    header = struct.Struct("=HBBHHII")
+    with otlp.Collector() as collector, Service() as service:
+        for bad in header.pack(0x4143, 1, 0, 385, 0, 1, 0), b"GET / HTTP/1.1", b"\0":
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
+                link.settimeout(20)
+                link.connect(service.path)
+                link.send(bad)
+                tap.equal(link.recv(64), b"", "answer")
+        env = environment(collector.url)
+        with mcp.Broker("--egress", service.path, env=env) as broker, broker.client() as client:
+            client.call("sandbox_exec", DENIED)
+            collector.wait(1)
+
+
+def service_is_absent():
+    path = os.path.join(tap.folder("egress"), "none.sock")
+    env = environment("http://127.0.0.1:1")
+    with mcp.Broker("--egress", path, env=env) as broker, broker.client() as client:
+        client.call("sandbox_exec", DENIED)
+        tap.check(tap.wait_until(lambda: "start agentcrate-egress.socket" in broker.errors()),
+                  broker.errors)
+        tap.equal(client.exec("/bin/true")["exit_code"], 0)
+
+
 # --- collectors that are none ---
 
 
@@ -423,6 +486,10 @@ def tests():
     tap.case("agentcrate-egress: no right, no environment", egress_holds_nothing)
     tap.case("agentcrate-egress: killed, and started again", egress_is_started_again)
     tap.case("agentcrate-egress: killed in a post, which is sent again", egress_dies_in_a_post)
+    tap.case("the service: one broker after the other", service_serves_one_broker_after_the_other)
+    tap.case("the service: ends a link that breaks the protocol",
+             service_ends_a_link_that_breaks_the_protocol)
+    tap.case("the service: absent, and said", service_is_absent)
     for serve in absent, silent, slow, garbage, endless, failing:
         tap.case(f"a collector that is {serve.__name__} costs no call anything", costs_nothing, serve)
 
