@@ -3,6 +3,7 @@
 # test-as: root user
 # test-exclusive: it compares pictures of the machine
 # test-timeout: 900
+# vm-as: root
 # vm-timeout: 600
 """kill -9 of a broker or a launcher at every step of making a crate leaves nothing after the next
 start: no process, cgroup, mount, net namespace or file. The client is answered with a named error

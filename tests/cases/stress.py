@@ -3,6 +3,7 @@
 # test-as: root user
 # test-exclusive: it compares pictures of the machine
 # test-timeout: 600
+# vm-as: root
 # vm-timeout: 400
 """stress-ng in crates, some at once: the broker answers others meanwhile, a limit that is met is
 named, and nothing is left.

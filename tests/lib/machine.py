@@ -93,6 +93,15 @@ def net_namespaces(pids):
     return inodes
 
 
+def shrink_net_namespaces():
+    """Until then the kernel counts all of the slabs that its processors have at hand as in use."""
+    try:
+        with open("/sys/kernel/slab/net_namespace/shrink", "w", encoding="ascii") as file:
+            file.write("1")
+    except OSError:
+        pass
+
+
 def net_namespace_objects():
     """How many net namespaces the kernel has, also those that no process shows; None if unknown."""
     match = re.search(r"^net_namespace +(\d+)", _read("/proc/slabinfo"), re.M)
