@@ -72,47 +72,49 @@ static int line_field(const char *line, size_t size, size_t n, StrBuf *out) {
                                 size_min(strcspn(field, " \n"), (size_t) (end - field)));
 }
 
-/* Root and mount point of the first cgroup2 in the table. */
-static int find_mount(const char *mountinfo, StrBuf *root, StrBuf *point) {
+/* The path of own below a mount that shows the hierarchy from root on: NULL if it does not. */
+static const char *path_below(const char *own, const char *root) {
+        const char *below = string_equal(root, "/") ? own : string_after(own, root);
+
+        if (!below || (*below != 0 && *below != '/'))
+                return NULL;
+        return string_equal(below, "/") ? "" : below;
+}
+
+/* The first cgroup2 in the table that shows our cgroup; there may be others that do not. */
+static int find_mount(const char *mountinfo, const char *own, char **ret_path) {
         static const char type[] = " - cgroup2 ";
         const char *line;
         size_t size;
         int r;
 
         while ((line = next_line(&mountinfo, &size))) {
+                _cleanup_(strbuf_done) StrBuf root = STRBUF_NULL, point = STRBUF_NULL;
+                const char *below;
+
                 if (!memmem(line, size, type, sizeof(type) - 1))
                         continue;
-                r = line_field(line, size, MOUNTINFO_FIELD_ROOT, root);
+                r = line_field(line, size, MOUNTINFO_FIELD_ROOT, &root);
                 if (r == 0)
-                        r = line_field(line, size, MOUNTINFO_FIELD_POINT, point);
+                        r = line_field(line, size, MOUNTINFO_FIELD_POINT, &point);
                 if (r < 0)
                         return error_trace(r);
-                return root->size > 0 && point->size > 0 ? 0 : CGROUP_PATH_E_NONE;
+                if (root.size == 0 || point.size == 0)
+                        continue;
+                below = path_below(own, root.data);
+                if (!below)
+                        continue;
+                if (asprintf(ret_path, "%s%s", point.data, below) < 0)
+                        return error_origin(-ENOMEM);
+                return 0;
         }
         return CGROUP_PATH_E_NONE;
 }
 
 int cgroup_path_find(const char *cgroup, const char *mountinfo, char **ret_path) {
-        _cleanup_(strbuf_done) StrBuf own = STRBUF_NULL, root = STRBUF_NULL, point = STRBUF_NULL;
-        const char *below;
-        char *path;
+        _cleanup_(strbuf_done) StrBuf own = STRBUF_NULL;
         int r;
 
         r = own_path(cgroup, &own);
-        if (r == 0)
-                r = find_mount(mountinfo, &root, &point);
-        if (r != 0)
-                return r;
-
-        /* A mount shows the hierarchy from its root on. */
-        below = string_equal(root.data, "/") ? own.data : string_after(own.data, root.data);
-        if (!below || (*below != 0 && *below != '/'))
-                return CGROUP_PATH_E_NONE;
-
-        if (string_equal(below, "/"))
-                below = "";
-        if (asprintf(&path, "%s%s", point.data, below) < 0)
-                return error_origin(-ENOMEM);
-        *ret_path = path;
-        return 0;
+        return r == 0 ? find_mount(mountinfo, own.data, ret_path) : r;
 }

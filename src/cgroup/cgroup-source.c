@@ -21,6 +21,8 @@
 /* A root is only worth its price with one of these. */
 #define PLAIN_CONTROLLERS ((unsigned) (CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU))
 #define LOCK_TRIES 100U
+#define JOBS_LOCK_TRIES 30U
+#define JOBS_LOCK_PAUSE_MSEC 10
 
 void cgroup_shared_done(CgroupShared *shared) {
         shared->fd = fd_close(shared->fd);
@@ -190,11 +192,21 @@ static int remove_tenant(int jobs_fd, const char *name, void *userdata) {
         return 0;
 }
 
+/* Whoever is about to end still holds it for a moment. */
+static bool lock_jobs(int fd) {
+        for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno != EWOULDBLOCK || i >= JOBS_LOCK_TRIES)
+                        return false;
+                (void) poll(NULL, 0, JOBS_LOCK_PAUSE_MSEC);
+        }
+        return true;
+}
+
 /* Unless somebody else uses it. */
 static int take_jobs(CgroupTree *tree, char **ret_reason) {
         int r;
 
-        if (flock(tree->jobs.fd, LOCK_EX | LOCK_NB) < 0) {
+        if (!lock_jobs(tree->jobs.fd)) {
                 /* Nor is it ours to tidy up. */
                 tree->jobs.fd = fd_close(tree->jobs.fd);
                 return unavailable(ret_reason, "another process uses the own cgroup");

@@ -138,7 +138,8 @@ static void crate_decide_outcome(Crate *crate) {
         }
 }
 
-/* The last line of a stream, for those who only see the evidence. False: there is none. */
+/* The last line of a stream, for those who only see the evidence, without what a terminal would
+ * obey. False: there is none. */
 static bool note_last_line(CrateResult *result, uint64_t usec, const char *kind,
                            const Capture *capture) {
         char text[CRATE_LINE_MAX], *line = text;
@@ -151,10 +152,16 @@ static bool note_last_line(CrateResult *result, uint64_t usec, const char *kind,
                 return false;
         text[n] = 0;
         for (size_t i = 0; i < n; i++) {
-                if (text[i] == '\n')
+                unsigned char c = (unsigned char) text[i], next = (unsigned char) text[i + 1];
+
+                if (c == '\n')
                         line = text + i + 1;
-                else if (text[i] == 0)
+                else if (c == 0 || c == '\t')
                         text[i] = ' ';
+                else if (c < ' ' || c == 0x7f)
+                        text[i] = '?';
+                else if (c == 0xc2 && next >= 0x80 && next < 0xa0) /* C1 controls */
+                        text[i] = text[i + 1] = '?';
         }
         (void) crate_result_add_evidence(result, usec, kind, "%s", line);
         return true;

@@ -23,6 +23,11 @@ static const Case cases[] = {
         {"0::/box\n", "29 23 0:26 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup"},
         {"0::/boxes/a\n", "29 23 0:26 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", NULL},
         {"0::/other\n", "29 23 0:26 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", NULL},
+        /* A part of it may be mounted elsewhere, before the whole. */
+        {"0::/other\n",
+         "28 23 0:26 /box /mnt/box rw - cgroup2 cgroup2 rw\n"
+         "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+         "/sys/fs/cgroup/other"},
         {"0::/../x\n", "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", NULL},
         {"0::/a (deleted)\n", "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", NULL},
         {HYBRID, "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", NULL},

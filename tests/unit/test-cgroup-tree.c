@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/wait.h>
 
 #include "tests/unit/scratch.h"
 #include "tests/unit/suite.h"
@@ -382,6 +383,36 @@ START_TEST(test_vanished_is_silent) {
 }
 END_TEST
 
+/* Its owner is about to end. */
+START_TEST(test_jobs_of_an_ending_one) {
+        _cleanup_(scratch_done) Scratch root = SCRATCH_NULL;
+        _cleanup_(cgroup_tree_freep) CgroupTree *tree = NULL;
+        _cleanup_(freep) char *reason = NULL;
+        int fds[2], lock_fd;
+        pid_t pid;
+        char byte;
+
+        scratch_init(&root);
+        scratch_folder(&root, "jobs");
+        scratch_file(&root, "jobs/cgroup.procs", "");
+        ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+        pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+                lock_fd = open_folder(&root, "jobs");
+                if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 || write(fds[1], "x", 1) != 1)
+                        _exit(1);
+                (void) poll(NULL, 0, 50);
+                _exit(0);
+        }
+        ck_assert_int_eq(read(fds[0], &byte, 1), 1);
+        ck_assert_int_eq(cgroup_tree_new_service(open_folder(&root, "jobs"), &tree, &reason), 0);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        fd_close(fds[0]);
+        fd_close(fds[1]);
+}
+END_TEST
+
 int main(void) {
         TCase *tcase = tcase_create("cgroup-tree");
 
@@ -395,5 +426,6 @@ int main(void) {
         tcase_add_test(tcase, test_end_is_no_spin);
         tcase_add_test(tcase, test_shared_memory);
         tcase_add_test(tcase, test_vanished_is_silent);
+        tcase_add_test(tcase, test_jobs_of_an_ending_one);
         return suite_run("cgroup-tree", tcase);
 }
