@@ -128,7 +128,9 @@ static int job_set_limits(CrateJob *job, Execution *execution, const Call *call,
         if (r != 0)
                 return r == CEILINGS_E_EXCESS ? EXECUTOR_E_REFUSED : error_fold(r);
 
-        (void) limits_fit_disk(&job->limits);
+        r = limits_fit_disk(&job->limits, &execution->notes);
+        if (r < 0)
+                return error_trace(r);
         job->on_hit =
                 execution->args.on_hit_given ? execution->args.on_hit : execution->template->on_hit;
         job->capture = execution->args.capture_given ? execution->args.capture : CAPTURE_DEFAULT;

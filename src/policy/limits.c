@@ -128,13 +128,21 @@ void limits_merge(Limits *limits, const Limits *over) {
                         limits_set(limits, name, over->max[name]);
 }
 
-bool limits_fit_disk(Limits *limits) {
-        uint64_t memory = limits->max[LIMIT_MEMORY];
+int limits_fit_disk(Limits *limits, StrV *notes) {
+        uint64_t memory = limits->max[LIMIT_MEMORY], asked = limits->max[LIMIT_DISK];
+        char wanted[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
 
-        if (memory == LIMIT_UNLIMITED || limits->max[LIMIT_DISK] <= memory / 2)
-                return false;
+        if (memory == LIMIT_UNLIMITED || asked <= memory / 2)
+                return 0;
         limits->max[LIMIT_DISK] = memory / 2;
-        return true;
+        if (!(limits->given & 1U << LIMIT_DISK))
+                return 0;
+        limit_format(LIMIT_DISK, asked, wanted, sizeof(wanted));
+        limit_format(LIMIT_DISK, memory / 2, most, sizeof(most));
+        return error_trace(strv_appendf(notes,
+                                        "limit disk: %s was asked for, and it is %s: private files "
+                                        "lie in memory, of which they get half",
+                                        wanted, most));
 }
 
 /* "a, b and c" of all limits. */

@@ -68,9 +68,10 @@ void limits_init(Limits *limits);
 void limits_set(Limits *limits, LimitName name, uint64_t value);
 /* Overrides limits by what is given in over. */
 void limits_merge(Limits *limits, const Limits *over);
-/* Private files lie in memory: lowers disk to half of the memory. True if that changed something.
- */
-bool limits_fit_disk(Limits *limits);
+/* Private files lie in memory: lowers disk to half of the memory. Where disk was asked for, and not
+ * a default, notes gets a sentence on it. 0 or -ENOMEM. */
+struct StrV;
+int limits_fit_disk(Limits *limits, struct StrV *notes);
 
 /*
  * Parses "NAME=VALUE" of a command line. 0, or -EINVAL with *ret_text: one sentence that names the

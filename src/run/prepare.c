@@ -119,7 +119,8 @@ static int check_profile(const char *name) {
 /* A person at a shell is no agent: time and output are unlimited unless somebody asks for less.
  * With
  * --json the output is kept by us, so that one stays. */
-static void merge_limits(Limits *limits, const Template *template, const RunOptions *options) {
+static int merge_limits(Limits *limits, const Template *template, const RunOptions *options,
+                        StrV *notes) {
         limits_init(limits);
         limits->max[LIMIT_WALL_TIME] = LIMIT_UNLIMITED;
         if (!options->json)
@@ -127,7 +128,7 @@ static void merge_limits(Limits *limits, const Template *template, const RunOpti
         limits_merge(limits, &template->limits);
         crate_limits_lower(limits);
         limits_merge(limits, &options->limits);
-        (void) limits_fit_disk(limits);
+        return error_trace(limits_fit_disk(limits, notes));
 }
 
 static int build_plans(RunSetup *setup, const RunOptions *options) {
@@ -187,8 +188,9 @@ int run_setup_init(RunSetup *setup, const RunOptions *options) {
                 r = check_profile(options->profile);
         if (r != 0)
                 return r;
-        merge_limits(&fresh.limits, fresh.template, options);
-        r = build_plans(&fresh, options);
+        r = merge_limits(&fresh.limits, fresh.template, options, &fresh.notes);
+        if (r == 0)
+                r = build_plans(&fresh, options);
         if (r == 0)
                 r = fill_job(&fresh, options);
         if (r != 0)

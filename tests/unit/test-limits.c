@@ -195,19 +195,28 @@ START_TEST(test_json) {
 END_TEST
 
 START_TEST(test_fit_disk) {
+        _cleanup_(strv_done) StrV notes = STRV_NULL;
         Limits limits;
 
         limits_init(&limits);
-        ck_assert(!limits_fit_disk(&limits));
+        ck_assert_int_eq(limits_fit_disk(&limits, &notes), 0);
         ck_assert_uint_eq(limits.max[LIMIT_DISK], 1ULL << 30);
         limits.max[LIMIT_MEMORY] = 64ULL << 20;
-        ck_assert(limits_fit_disk(&limits));
+        ck_assert_int_eq(limits_fit_disk(&limits, &notes), 0);
         ck_assert_uint_eq(limits.max[LIMIT_DISK], 32ULL << 20);
-        ck_assert(!limits_fit_disk(&limits));
+        ck_assert_int_eq(limits_fit_disk(&limits, &notes), 0);
         limits.max[LIMIT_MEMORY] = LIMIT_UNLIMITED;
         limits.max[LIMIT_DISK] = 1ULL << 40;
-        ck_assert(!limits_fit_disk(&limits));
+        ck_assert_int_eq(limits_fit_disk(&limits, &notes), 0);
         ck_assert_uint_eq(limits.max[LIMIT_DISK], 1ULL << 40);
+        /* Defaults are lowered in silence, what was asked for is not. */
+        ck_assert_uint_eq(notes.n_items, 0);
+        limits.max[LIMIT_MEMORY] = 64ULL << 20;
+        limits_set(&limits, LIMIT_DISK, 48ULL << 20);
+        ck_assert_int_eq(limits_fit_disk(&limits, &notes), 0);
+        ck_assert_uint_eq(notes.n_items, 1);
+        ck_assert_str_eq(notes.items[0], "limit disk: 48M was asked for, and it is 32M: private "
+                                         "files lie in memory, of which they get half");
 }
 END_TEST
 
