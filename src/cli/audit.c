@@ -91,7 +91,7 @@ static const Option option_rows[] = {
         {"outcome", 0, "WORD", option_take_string, offsetof(AuditOptions, outcome),
          "query: only ends with that outcome, such as exited, limit or denied"},
         {"since", 0, "TIME", take_moment, offsetof(AuditOptions, since_usec),
-         "query: only from that time on: 2026-01-31T12:00:00Z, 2026-01-31, or 10m ago"},
+         "query: only from that time on: 2026-01-31T12:00:00Z, 2026-01-31, or 10m for so long ago"},
         {"until", 0, "TIME", take_moment, offsetof(AuditOptions, until_usec),
          "query: only what was before that time"},
         {"head", 0, "FILE", option_take_string, offsetof(AuditOptions, head),

@@ -5,6 +5,7 @@
  * change can be tried before it is made.
  */
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "basic/diag.h"
@@ -83,12 +84,24 @@ enum {
         POLICY_CLI_E_FAULTS, /* it was said which */
 };
 
+/* A folder that was named and is not there holds no faults, but was hardly meant. */
+static bool dir_is_readable(const char *dir) {
+        _cleanup_(fd_closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0)
+                (void) complain_status(EXIT_FAILURE, "--dir %s: %s; name a folder that can be read",
+                                       dir, strerror(errno));
+        return fd >= 0;
+}
+
 static int read_policy(const PolicyOptions *options, Policy **ret_policy) {
         _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
         PolicyInstance instance = choose_instance(options);
         _cleanup_(strv_done) StrV dirs = STRV_NULL;
         int r;
 
+        if (options->dir && !dir_is_readable(options->dir))
+                return POLICY_CLI_E_FAULTS;
         r = options->dir ? strv_append(&dirs, options->dir) : policy_instance_dirs(instance, &dirs);
         if (r == 0)
                 r = policy_load_instance(instance, &dirs, &diags, ret_policy);

@@ -486,6 +486,8 @@ def check():
     tap.equal(len(lines), 2, ran.errors)
     tap.check(lines[0].startswith(f"{place.tenants}/b.json:1:19: match.uid: "), lines[0])
     tap.check(lines[1].startswith(f"{place.tenants}/me.json:1:"), lines[1])
+    ran = policy(place, "check", "--dir", "/nowhere").expect(1)
+    tap.contains(ran.errors, "--dir /nowhere: No such file or directory")
     ran = policy(place, "check", "--dir", tap.folder("empty")).expect(0)
     tap.contains(ran.text, "no faults: 1 tenants, 0 templates")
 
