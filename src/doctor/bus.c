@@ -154,7 +154,7 @@ int judge_system_bus(DoctorCheck *check, const DoctorFacts *facts) {
 
 int judge_user_bus(DoctorCheck *check, const DoctorFacts *facts) {
         if (host_is_root(&facts->host))
-                return check_found(check, "root asks the system manager");
+                return check_found(check, "not needed: root asks the system manager");
         return judge_manager(check, facts, DOCTOR_BUS_USER,
                              "log in by way of systemd-logind, or run loginctl enable-linger; see "
                              "that XDG_RUNTIME_DIR is set and that dbus-user-session is installed");
