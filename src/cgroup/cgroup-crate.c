@@ -24,7 +24,6 @@ CgroupTenant *cgroup_tenant_free(CgroupTenant *tenant) {
         free(tenant);
         return NULL;
 }
-DEFINE_CLEANUP(CgroupTenant, cgroup_tenant_free);
 
 static bool limits_equal(const CgroupLimits *a, const CgroupLimits *b) {
         return a->memory == b->memory && a->pids == b->pids && a->cpus == b->cpus &&

@@ -104,7 +104,6 @@ static int gather_container(HostFacts *host) {
                 {"/dev/lxd", "lxd"},
                 {"/dev/incus", "incus"},
         };
-        _cleanup_(freep) char *environment = NULL;
         const char *name = NULL;
         char line[64];
 
