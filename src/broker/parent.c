@@ -119,8 +119,9 @@ static int parent_lose(Parent *parent) {
         (void) sd_event_source_set_enabled(parent->source, SD_EVENT_OFF);
         if (parent->is_ready)
                 return manager_fail(parent->manager);
-        return parent->is_service ? sd_event_exit(parent->manager->event, EXIT_FAILURE)
-                                  : parent_serve_refusals(parent);
+        return !parent->is_service && launcher_parent_has_refused(parent->link)
+                       ? parent_serve_refusals(parent)
+                       : sd_event_exit(parent->manager->event, EXIT_FAILURE);
 }
 
 static int on_parent(sd_event_source *source _unused_, int fd _unused_, uint32_t events _unused_,

@@ -27,6 +27,7 @@ struct LauncherParent {
         pid_t pid; /* 0: no child of ours */
         ParentReady ready;
         int jobs_fd;
+        bool has_refused;
         CrateError error;
 };
 
@@ -48,6 +49,7 @@ static int on_failed(void *userdata, Frame *frame) {
         failure.step[sizeof(failure.step) - 1] = 0;
         failure.path[sizeof(failure.path) - 1] = 0;
         (void) crate_explain_failure(&failure, &parent->error);
+        parent->has_refused = true;
         return error_origin(-ECONNABORTED);
 }
 
@@ -173,6 +175,10 @@ int launcher_parent_dispatch(LauncherParent *parent) {
                                                        : "the launcher service has ended, or "
                                                          "serves another broker");
         return LAUNCHER_PARENT_E_FAILED;
+}
+
+bool launcher_parent_has_refused(const LauncherParent *parent) {
+        return parent->has_refused;
 }
 
 const CrateError *launcher_parent_get_error(const LauncherParent *parent) {

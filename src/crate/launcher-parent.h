@@ -35,6 +35,8 @@ pid_t launcher_parent_get_pid(const LauncherParent *parent);
  * protocol. */
 int launcher_parent_dispatch(LauncherParent *parent);
 const CrateError *launcher_parent_get_error(const LauncherParent *parent);
+/* That it has said itself why it cannot begin on this host. */
+bool launcher_parent_has_refused(const LauncherParent *parent);
 bool launcher_parent_is_ready(const LauncherParent *parent);
 /* jobs/ of the service, once it is ready; -EBADF if there is none. The caller owns it. */
 int launcher_parent_take_jobs_fd(LauncherParent *parent);

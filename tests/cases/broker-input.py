@@ -292,7 +292,7 @@ def activated():
 
 def wrong_options():
     for options, says in (
-        (["--nope"], 'option "--nope" is unknown; known are --listen, --launcher, --idle'),
+        (["--nope"], 'option "--nope" is unknown; known are --listen, --launcher, --egress'),
         (["extra"], 'no argument "extra"'),
         (["--listen"], "--listen needs a value: PATH"),
         (["--listen", ""], "--listen has an empty value"),

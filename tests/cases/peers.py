@@ -271,8 +271,19 @@ def broker_with(mode):
             tap.equal(client.request("ping", timeout=10), {})
 
 
+def broker_with_refusal():
+    """One that says why it cannot begin: every call is told so."""
+    with mcp.Broker(env=impostor("parent refuses")) as broker, broker.client() as client:
+        result = client.call("sandbox_exec", {"command": "true"})
+        tap.equal((result["isError"], result["structuredContent"]["outcome"]), (True, "lost"))
+        tap.contains(result["content"][0]["text"], "y" * 31)
+
+
 def broker_with_parent(mode):
     """The broker ends, with a failure that says why."""
+    if mode == "parent refuses":
+        broker_with_refusal()
+        return
     path = os.path.join(tap.folder("socket"), "broker.sock")
     broker = tap.run([tap.libexec("agentcrated"), "--listen", path], env=impostor(mode), timeout=30)
     tap.equal(broker.rc, 1, "exit status")

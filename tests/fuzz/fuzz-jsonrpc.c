@@ -103,5 +103,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 FUZZ_ASSERT(framer_pending(&framer) <= LINE_MAX_BYTES + 1);
         }
         framer_done(&framer);
+        mcp_peer_done(&peer);
         return 0;
 }
