@@ -67,7 +67,7 @@ static const Limits *ceilings_of(const Supervisor *supervisor) {
         const Call *call = supervisor->call;
         const Tenant *tenant = find_tenant(call->manager->policy, supervisor->sharer);
 
-        return &(tenant ?: call->tenant)->ceilings.limits;
+        return tenant ? &tenant->ceilings.limits : &call->tenant->ceilings.limits;
 }
 
 static void on_usage(Crate *crate _unused_, uint64_t memory, uint64_t pids, void *userdata) {
