@@ -9,7 +9,7 @@
  *   host (agentcrated or agentcrate-run)  <->  launcher      LAUNCHER_*
  *   host                                  <->  init          INIT_*
  *   agentcrate-run                        <->  agentcrate-scope  SCOPE_*
- *   agentcrated                           <->  agentcrate-egress  EGRESS_*
+ *   host                                  <->  agentcrate-egress  EGRESS_*
  *
  * Big or variable things travel as sealed memfds: the plan (plan/plan.h) and the job
  * (plan/job-wire.h).
@@ -48,6 +48,8 @@ enum {
                                 that crate */
         LAUNCHER_MADE,       /* LauncherMade; fds: pidfd of init */
         LAUNCHER_GONE, /* LauncherGone: init has ended and was reaped, its namespaces are closed */
+        LAUNCHER_SOCKETS, /* LauncherSockets; fds: sockets of the plan's listen operations, in their
+                             order and again and again until all are told, before MADE */
 };
 
 enum {
@@ -88,6 +90,11 @@ typedef struct LauncherGone {
         int32_t wait_status;
         uint32_t reserved;
 } LauncherGone;
+
+typedef struct LauncherSockets {
+        uint32_t first; /* index of the first one, as the listen operations are counted */
+        uint32_t n;     /* as many as fds */
+} LauncherSockets;
 
 /* Why something could not be made. Strings are NUL-terminated. */
 typedef struct ProtoFailure {
@@ -199,13 +206,24 @@ typedef struct ScopeFailed {
 #define EGRESS_COLLECTOR_MAX (64U * 1024U)
 #define PROTO_EGRESS_TEXT_MAX 192U
 
-/* --- agentcrated -> agentcrate-egress --- */
+/* --- host -> agentcrate-egress --- */
 enum {
         EGRESS_COLLECTOR = 384, /* EgressCollector; fds: where to; once */
         EGRESS_POST,            /* no payload; fds: the body, a batch of traces; one at a time */
+        EGRESS_OPEN,    /* EgressOpen; fds: the session document. The id names the session from here
+                           on and is not 0 */
+        EGRESS_SOCKETS, /* EgressSockets; fds: sockets in a crate's net namespace, in order, until
+                           all of EgressOpen are told */
+        EGRESS_CLOSE,   /* no payload: the session ends, whatever state it is in. Also what becomes
+                           of a session whose READY or FAILED has not come yet */
 
-        /* --- agentcrate-egress -> agentcrated --- */
+        /* --- agentcrate-egress -> host --- */
         EGRESS_POSTED = 448, /* EgressPosted, with the id of the EGRESS_POST */
+        EGRESS_READY,        /* no payload: the session's sockets are served */
+        EGRESS_FAILED, /* EgressFailed: the session is not served, its sockets are closed and its id
+                          is free; no ENDED follows, also not to a CLOSE that was under way */
+        EGRESS_ENDED,  /* EgressEnded, the answer to EGRESS_CLOSE; fds: the report. Everything of
+                          the session is closed, its id is free */
 };
 
 /* The fd is a sealed memfd of strings that each end with NUL: the URL, the file of trusted
@@ -220,3 +238,30 @@ typedef struct EgressPosted {
         uint32_t retry_after_sec;         /* that the collector asks for; 0: nothing */
         char text[PROTO_EGRESS_TEXT_MAX]; /* why there was none; NUL-terminated */
 } EgressPosted;
+
+#define EGRESS_SESSION_MAX (256U * 1024U) /* of the document */
+#define EGRESS_REPORT_MAX (64U * 1024U)
+#define EGRESS_SESSION_SOCKETS_MAX 512U
+
+typedef struct EgressOpen {
+        uint32_t n_sockets; /* that follow, at most EGRESS_SESSION_SOCKETS_MAX */
+        uint32_t reserved;
+} EgressOpen;
+
+typedef struct EgressSockets {
+        uint32_t first; /* index of the first one */
+        uint32_t n;     /* as many as fds */
+} EgressSockets;
+
+typedef struct EgressFailed {
+        char text[PROTO_EGRESS_TEXT_MAX]; /* why, one clause; NUL-terminated */
+} EgressFailed;
+
+/* The fd is a sealed memfd, a JSON document: who was refused what, and what each name was used for.
+ * The numbers here are its sums. */
+typedef struct EgressEnded {
+        uint64_t connections; /* that were dialled */
+        uint64_t bytes_in;    /* to the job */
+        uint64_t bytes_out;   /* from the job */
+        uint64_t n_denied;
+} EgressEnded;
