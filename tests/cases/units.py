@@ -1,6 +1,5 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-# test-as: root
 """The system units: how much of the host each may touch, by the judgement of systemd's own tool, and
 that the AppArmor profile is one."""
 

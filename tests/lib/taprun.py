@@ -38,6 +38,9 @@ class Report:
         self.failures += not ok
         print(f"{'ok' if ok else 'not ok'} {self.count} - {text}", flush=True)
 
+    def skip(self, text, reason):
+        self.point(True, f"{text} # SKIP {reason}")
+
     def plan(self):
         print(f"1..{self.count}", flush=True)
 
