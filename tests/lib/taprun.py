@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 POINT = re.compile(r"(not )?ok\b\s*\d*\s*(?:- )?(.*)")
 PLAN = re.compile(r"1\.\.(\d+)\s*(?:#\s*skip\S*\s*(.*))?$", re.I)
@@ -95,6 +96,7 @@ class Run:
         """Run the script once, by the command that prefix begins. Its folders lie in one that is
         removed here too, for a script that is killed removes nothing."""
         scratch = tempfile.mkdtemp(prefix="agentcrate-test.", dir="/var/tmp")
+        begin = time.monotonic()
         try:
             os.chmod(scratch, 0o755)
             if owner is not None:
@@ -102,6 +104,8 @@ class Run:
             status = self._run_in(scratch, prefix, seconds)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+        # For tests/lib/summary, which names the slowest.
+        print(f"# took {time.monotonic() - begin:.0f} s: {self.before}{self._name()}", flush=True)
         if status in (124, 137, -signal.SIGKILL):
             self._point(False, f"{self._name()}: hung, killed after {seconds} s")
         elif self.planned is None or (self.planned and self.planned != self.ran):
