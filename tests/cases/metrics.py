@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,8 +20,10 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
-import mcp  # pylint: disable=wrong-import-position
-import tap  # pylint: disable=wrong-import-position
+# pylint: disable=wrong-import-position
+import machine
+import mcp
+import tap
 
 TOOL = "sandbox_exec"
 TCP_MAX = 64
@@ -175,6 +178,34 @@ def wait_for_running(broker):
     tap.check(tap.wait_until(lambda: running(broker) == 1, 20), "no crate runs")
 
 
+def of_job(broker, command, steps):
+    """The ancestor of the job so many steps above it: 1 is the crate's init, 2 its launcher."""
+    def find():
+        found = [pid for pid, name in machine.descendants(broker.pid).items() if name == command]
+        return found and found[0]
+    pid = tap.wait_until(find, 20)
+    tap.check(pid, f"no {command} runs")
+    for _ in range(steps):
+        pid = machine.processes()[pid][0]
+    return pid
+
+
+def run_lost(broker, client):
+    """Without its init a crate is no more, and that is told at once."""
+    request = client.start("tools/call", {"name": TOOL, "arguments": {"argv": ["/bin/sleep", "60"]}})
+    os.kill(of_job(broker, "sleep", 1), signal.SIGKILL)
+    result = client.wait(request, 20)
+    tap.check(result["isError"], "it is no error")
+    tap.equal(result["structuredContent"]["outcome"], "lost")
+
+
+def run_orphaned(broker, client):
+    """A crate that was made needs its launcher no more: the job goes on to its own end."""
+    request = client.start("tools/call", {"name": TOOL, "arguments": {"argv": ["/bin/sleep", "2"]}})
+    os.kill(of_job(broker, "sleep", 2), signal.SIGKILL)
+    tap.equal(client.wait(request, 20)["structuredContent"]["outcome"], "exited")
+
+
 COUNTED = [
     ("ok", run_ok, ended("ok")),
     ("error: killed by a signal", run_signaled, ended("error")),
@@ -187,6 +218,8 @@ COUNTED = [
     ("denied: an unknown tool", run_unknown,
      {calls("denied", "other"): 1, durations("other"): 1, ("denials_total", 'kind="request"'): 1}),
     ("cancelled", run_cancelled, ended("cancelled")),
+    ("lost: init is killed", run_lost, ended("lost")),
+    ("ok: the launcher is killed meanwhile", run_orphaned, ended("ok")),
 ]
 
 
