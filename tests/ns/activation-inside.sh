@@ -156,10 +156,10 @@ tests_of_jobs() {
 }
 
 tests_of() {
-        local label=$1 who=$2 socket=$3
+        local label=$1 who=$2 socket=$3 mode=$4
         check "$label: the socket unit starts" "${manager[@]}" start agentcrated.socket
         check "$label: nothing but the socket is there" unit_is inactive
-        check "$label: the socket is its owner's alone" expect '^600$' stat -c %a "$socket"
+        check "$label: the socket has mode $mode" expect "^$mode\$" stat -c %a "$socket"
         check "$label: the first call starts the broker" expect sandbox_exec "$who" "$bin/agentcrate" tools
         check "$label: the service is active" unit_is active
         check "$label: broker and launcher sit in groups of their own" own_groups
@@ -242,6 +242,24 @@ bad_roots() {
         systemctl reset-failed
 }
 
+# By a socket of a family that the broker itself may not make.
+metrics_by_tcp() {
+        systemctl stop agentcrated.socket agentcrated.service
+        systemctl start agentcrated-metrics.socket || return 1
+        python3 - <<'PYTHON' || { journalctl -u agentcrated.service -n 20 --no-pager; return 1; }
+import urllib.request
+with urllib.request.urlopen("http://127.0.0.1:7718/metrics", timeout=20) as answer:
+    print(answer.read().decode())
+PYTHON
+        unit_is active && expect '^AF_UNIX$' show RestrictAddressFamilies agentcrated.service
+}
+
+# Nobody else's is asked for, and without it there is none.
+metrics_are_off() {
+        expect '^inactive$' show ActiveState agentcrated-metrics.socket &&
+                ! grep -q '0100007F:1E26 00000000:0000 0A' /proc/net/tcp
+}
+
 no_broker() {
         ! "$1" "$bin/agentcrate" tools 2>&1
 }
@@ -253,7 +271,8 @@ config_dir=$prefix/etc/agentcrate
 
 check "make install's tree can be copied over /" install_tree
 check "sysusers make the user" systemd-sysusers "$AGENTCRATE_SYSUSERS_DIR/agentcrate.conf"
-for unit in agentcrate-launcher.socket agentcrate-launcher.service agentcrate.slice; do
+for unit in agentcrate-launcher.socket agentcrate-launcher.service agentcrated-metrics.socket \
+        agentcrate.slice; do
         check "systemd-analyze verify $unit" systemd-analyze verify --man=no "$unit"
 done
 for unit in agentcrated.socket agentcrated.service; do
@@ -269,8 +288,13 @@ echo "rw /tmp" >>"$config_dir/bind-roots"
 
 manager=(systemctl)
 launcher_unit=agentcrate-launcher.service
-tests_of system as_root "$system_socket"
+# Whoever may be a tenant connects, and is judged by the broker.
+tests_of system as_root "$system_socket" 666
 
+check "system: metrics are not served by TCP unless asked for" metrics_are_off
+check "system: metrics are served at their socket" expect \
+        '^agentcrate_build_info\{version=' metrics_by_tcp
+systemctl stop agentcrated-metrics.socket agentcrated.socket agentcrated.service
 systemctl start agentcrated.socket
 check "system: a plain user may not connect" refused as_user env AGENTCRATE_SOCKET="$system_socket" \
         "$bin/agentcrate" tools
@@ -291,7 +315,7 @@ check "system: bind roots that others may change are none" bad_roots
 manager=(as_user systemctl --user)
 wait_for as_user systemctl --user show -P Version
 launcher_unit=agentcrated.service
-tests_of user as_user /run/user/1000/agentcrate/agentcrate.sock
+tests_of user as_user /run/user/1000/agentcrate/agentcrate.sock 600
 
 echo "1..$count"
 ((failures == 0))
