@@ -23,6 +23,7 @@ struct JsonDoc {
         const char *text;
         size_t size;
         size_t n_nodes;
+        bool has_keys; /* some node has one to be freed */
         const JsonNode *root;
         JsonChunk *chunks; /* the newest first */
 };

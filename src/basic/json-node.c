@@ -20,7 +20,7 @@ JsonDoc *json_doc_free(JsonDoc *doc) {
                 JsonChunk *chunk = doc->chunks;
 
                 doc->chunks = chunk->next;
-                for (size_t i = 0; i < chunk->n_nodes; i++)
+                for (size_t i = 0; doc->has_keys && i < chunk->n_nodes; i++)
                         free(chunk->nodes[i].key);
                 free(chunk);
         }

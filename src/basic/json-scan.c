@@ -135,6 +135,7 @@ static int scan_add(Scan *s, JsonType type, JsonNode **ret_node) {
         node->public.key_size = s->key_size;
         if (!memchr(s->text + s->key_offset, '\\', s->key_size))
                 return 0;
+        s->doc->has_keys = true;
         r = json_decode_string(s->text + s->key_offset - 1, s->key_size + 2, &node->key,
                                &node->key_size);
         return error_trace(r);

@@ -5,6 +5,7 @@
  * supervises them and answers. It holds no namespace code: that is the launcher's.
  */
 
+#include <malloc.h>
 #include <stdio.h>
 
 #include "basic/diag.h"
@@ -241,10 +242,17 @@ static void ignore_signals(void) {
         (void) sigaction(SIGXFSZ, &action, NULL);
 }
 
+/* A policy is made by a thread and freed by the event loop: with a heap for each thread, one of a
+ * thousand tenants would leave its room unused in one heap after the other. */
+static void share_heap(void) {
+        (void) mallopt(M_ARENA_MAX, 1);
+}
+
 int main(int argc, char *argv[]) {
         _cleanup_(broker_options_done) BrokerOptions options = {};
         int r;
 
+        share_heap();
         ignore_signals();
         r = parse_argv(argc, argv, &options);
         if (r == 0)

@@ -170,6 +170,7 @@ Manager *manager_free(Manager *manager) {
         sd_event_source_disable_unref(manager->stop_timer);
         exporter_free(manager->exporter);
         reload_free(manager->reload);
+        policy_reading_free(manager->reading);
         metrics_free(manager->metrics);
         catalogue_free(manager->catalogue);
         tools_free(manager->tools);
@@ -213,6 +214,9 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
                 r = catalogue_new(policy, manager->tools, &manager->catalogue);
         if (r == 0)
                 r = metering_new(manager, &manager->metrics);
+        if (r < 0)
+                return error_trace(r);
+        r = reload_prepare(manager);
         if (r < 0)
                 return error_trace(r);
         if (policy->instance == POLICY_USER) {

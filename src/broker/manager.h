@@ -11,6 +11,7 @@
 #include "broker/budget.h"
 #include "broker/catalogue.h"
 #include "broker/export-config.h"
+#include "broker/policy-reading.h"
 #include "broker/sharers.h"
 #include "cgroup/cgroup.h"
 #include "crate/limits-means.h"
@@ -73,6 +74,7 @@ struct Manager {
         uint64_t idle_usec; /* 0: never */
         sd_event_source *idle_timer;
         sd_event_source *stop_timer;
+        PolicyReading *reading;
         Reload *reload; /* NULL: no files are watched */
         sd_event_source *post;
         sd_event_source *signals[3];

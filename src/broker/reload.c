@@ -42,29 +42,33 @@ static int warn_without_templates(const StrV *dirs) {
         return 0;
 }
 
-int reload_read(PolicyInstance instance, Policy **ret_policy) {
-        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
-        _cleanup_(policy_freep) Policy *policy = NULL;
-        _cleanup_(strv_done) StrV dirs = STRV_NULL;
-        int r;
+/* Logs what was found. *ret_policy is set if the policy can be used. */
+static int take_read(PolicyRead *read, Policy **ret_policy) {
+        const Policy *policy = read->policy;
+        int r = 0;
 
-        r = policy_instance_dirs(instance, &dirs);
-        if (r == 0)
-                r = policy_load_instance(instance, &dirs, &diags, &policy);
-        log_diags(&diags, log_error);
-        if (r != 0)
-                return r == POLICY_E_INVALID ? RELOAD_E_INVALID : error_fold(r);
+        log_diags(&read->diags, log_error);
+        if (read->result != 0)
+                return read->result == POLICY_E_INVALID ? RELOAD_E_INVALID
+                                                        : error_fold(read->result);
 
         log_diags(&policy->warnings, log_warning);
         if (policy->n_templates == 0)
-                r = warn_without_templates(&dirs);
+                r = warn_without_templates(&read->dirs);
         if (r < 0)
                 return error_trace(r);
         if (policy->n_tenants == 0)
                 log_warning("nobody may call anything: there is no tenant; see "
                             "agentcrate-tenant(5)");
-        *ret_policy = TAKE_PTR(policy);
+        *ret_policy = TAKE_PTR(read->policy);
         return 0;
+}
+
+int reload_read(PolicyInstance instance, Policy **ret_policy) {
+        _cleanup_(policy_read_done) PolicyRead read = {};
+
+        policy_read_run(instance, &read);
+        return take_read(&read, ret_policy);
 }
 
 /* --- taking its place --- */
@@ -102,11 +106,11 @@ static int use_policy(Manager *manager, Policy *policy) {
         return error_trace(launchers_reload(manager));
 }
 
-static int read_again(Manager *manager) {
+static int use_read(Manager *manager, PolicyRead *read) {
         _cleanup_(policy_freep) Policy *policy = NULL;
         int r;
 
-        r = reload_read(manager->policy->instance, &policy);
+        r = take_read(read, &policy);
         if (r == RELOAD_E_INVALID) {
                 log_error("the configuration has faults and is not used: the one before stays in "
                           "force");
@@ -126,17 +130,30 @@ static int read_again(Manager *manager) {
         return error_trace(r);
 }
 
-void reload_policy(Manager *manager) {
+static void on_read(PolicyRead *read, void *userdata) {
+        Manager *manager = userdata;
         int r;
 
         if (manager->stopping)
                 return;
-        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reading the configuration",
-                          (unsigned long long) now_usec());
-        r = read_again(manager);
+        r = use_read(manager, read);
         if (r < 0)
                 (void) log_errno(r, "the configuration could not be read again");
         (void) sd_notify(0, "READY=1\nSTATUS=Serving");
+}
+
+int reload_prepare(Manager *manager) {
+        return error_trace(policy_reading_new(manager->event, on_read, manager, &manager->reading));
+}
+
+void reload_policy(Manager *manager) {
+        if (manager->stopping)
+                return;
+        if (policy_reading_start(manager->reading, manager->policy->instance))
+                (void) sd_notifyf(0,
+                                  "RELOADING=1\nMONOTONIC_USEC=%llu\n"
+                                  "STATUS=Reading the configuration",
+                                  (unsigned long long) now_usec());
 }
 
 /* --- watching --- */

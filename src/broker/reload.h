@@ -19,7 +19,9 @@ enum {
 /* Reads the policy of an instance, and logs its faults and warnings. */
 int reload_read(PolicyInstance instance, Policy **ret_policy);
 
-/* Reads it again, and uses it if it is good. What fails is logged. */
+/* To be called once, before anything is read again. */
+int reload_prepare(Manager *manager);
+/* Reads it again beside the event loop, and uses it if it is good. What fails is logged. */
 void reload_policy(Manager *manager);
 
 /* Watches the folders of the policy from now on. */

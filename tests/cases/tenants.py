@@ -407,6 +407,30 @@ def bad_reload():
         reload(broker, "is the same")
 
 
+def many_tenants():
+    """What takes long to read holds up nobody: calls are decided by the old policy until then."""
+    place = Place(me=own())
+    enum = {f"p{i}": {"enum": [f"v{k}" for k in range(20)]} for i in range(100)}
+    grant = {"scopes": [], "arguments": {TOOL: {"properties": enum}}}
+    with place.broker() as broker, broker.client() as client:
+        works(call(client))
+        for i in range(1000):
+            text = json.dumps({"match": {"uid": [100000 + i]}, **grant})
+            tap.write(os.path.join(place.tenants, f"t{i}.json"), text)
+        reload(broker)
+        place.put("me", own(scopes=["fs:read"]))
+        before, served = broker.errors().count("is in force"), 0
+        broker.process.send_signal(signal.SIGHUP)
+        while broker.errors().count("is in force") == before:
+            result = call(client)
+            served += not result["isError"]
+            if result["isError"]:
+                break
+        tap.check(served > 2, f"{served} calls were served while the policy was read")
+        settled(broker, "is in force", before)
+        denied(call(client), "me:scopes")
+
+
 def by_file():
     """Changes are seen without being told, also of folders that were not there."""
     place = Place()
@@ -565,6 +589,7 @@ def tests():
     tap.case("a scope is taken away while the broker runs", tighten)
     tap.case("a tenant is taken away while it is connected", tenant_gone)
     tap.case("a policy with faults is not used", bad_reload)
+    tap.case("a thousand tenants are read beside the calls", many_tenants)
     tap.case("changed files are seen", by_file)
     tap.case("templates change while the broker runs", templates)
     tap.case("policy check", check)

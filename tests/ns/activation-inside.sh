@@ -260,6 +260,16 @@ metrics_are_off() {
                 ! grep -q '0100007F:1E26 00000000:0000 0A' /proc/net/tcp
 }
 
+# A policy that is read within the confines of the service.
+reload_takes() {
+        local tenant=$config_dir/tenants.d/nobody.json
+        "$bin/agentcrate" tools >/dev/null || return 1
+        echo '{"match": {"uid": [65534]}}' >"$tenant"
+        systemctl reload agentcrated.service || return 1
+        rm -f "$tenant"
+        wait_for expect 'is in force: sha256:[0-9a-f]+, 2 tenants' journalctl -u agentcrated.service --no-pager
+}
+
 no_broker() {
         ! "$1" "$bin/agentcrate" tools 2>&1
 }
@@ -299,6 +309,7 @@ systemctl start agentcrated.socket
 check "system: a plain user may not connect" refused as_user env AGENTCRATE_SOCKET="$system_socket" \
         "$bin/agentcrate" tools
 check "system: the tools are root's" expect sandbox_exec "$bin/agentcrate" tools
+check "system: a reload takes a new tenant in" reload_takes
 check "system: the broker has no rights" has_no_rights
 check "system: it sits in its slice" expect '^agentcrate.slice$' show Slice agentcrated.service
 check "system: jobs/ is the broker's" jobs_are_given
