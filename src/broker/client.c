@@ -12,7 +12,6 @@
 #include "broker/log.h"
 
 #define CLIENT_READ_SIZE 65536U
-#define CLIENT_SUBSCRIPTIONS_MAX 64U
 #define ID_IS_USED "a request with this id is still open on this connection"
 
 Client *client_free(Client *client) {
@@ -37,7 +36,7 @@ Client *client_free(Client *client) {
         client_workspace_done(&client->workspace);
         mcp_peer_done(&client->peer);
         peer_done(&client->who);
-        strv_done(&client->subscriptions);
+        subscriptions_done(&client->subscriptions);
         free(client);
         manager_check(manager);
         return NULL;
@@ -150,38 +149,17 @@ static Call *client_find_call(Client *client, const char *id, size_t id_size) {
         return NULL;
 }
 
-static size_t client_find_subscription(const Client *client, const char *id, size_t id_size) {
-        size_t i = 0;
-
-        for (; i < client->subscriptions.n_items; i++)
-                if (rpc_id_equal(client->subscriptions.items[i],
-                                 strlen(client->subscriptions.items[i]), id, id_size))
-                        break;
-        return i;
-}
-
-static void client_drop_subscription(Client *client, size_t i) {
-        StrV *v = &client->subscriptions;
-
-        free(v->items[i]);
-        v->items[i] = v->items[--v->n_items];
-        v->items[v->n_items] = NULL;
-}
-
 static void client_cancel(Client *client, const McpRequest *request) {
-        size_t i = client_find_subscription(client, request->target, request->target_size);
         Call *call;
 
-        if (i < client->subscriptions.n_items)
-                client_drop_subscription(client, i);
-
+        subscriptions_drop(&client->subscriptions, request->target, request->target_size);
         call = client_find_call(client, request->target, request->target_size);
         if (call)
                 call_cancel(call);
 }
 
 static int client_listen(Client *client, Batch *batch, const McpRequest *request) {
-        if (client->subscriptions.n_items >= CLIENT_SUBSCRIPTIONS_MAX) {
+        if (client->subscriptions.n_items >= SUBSCRIPTIONS_MAX) {
                 client_answer_error(client, batch, request->id, request->id_size,
                                     RPC_INTERNAL_ERROR,
                                     "this connection has 64 subscriptions, which is the most");
@@ -189,14 +167,14 @@ static int client_listen(Client *client, Batch *batch, const McpRequest *request
         }
 
         client_send(client, request->answer.data, request->answer.size);
-        return error_trace(strv_append_n(&client->subscriptions, request->id, request->id_size));
+        return error_trace(subscriptions_add(&client->subscriptions, request->id, request->id_size,
+                                             request->listen_tools));
 }
 
 /* Two requests of one id at once could not be told apart by their answers. */
 static bool client_id_is_used(Client *client, const McpRequest *request) {
         return client_find_call(client, request->id, request->id_size) ||
-               client_find_subscription(client, request->id, request->id_size) <
-                       client->subscriptions.n_items;
+               subscriptions_find(&client->subscriptions, request->id, request->id_size);
 }
 
 static int client_act(Client *client, Batch *batch, const RpcLine *line, const RpcMessage *message,
@@ -435,15 +413,30 @@ static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t eve
         return 0;
 }
 
+static void client_tell(Client *client, const char *subscription) {
+        _cleanup_(strbuf_done) StrBuf frame = STRBUF_NULL;
+
+        if (mcp_append_tools_changed(&frame, subscription) == 0)
+                client_send(client, frame.data, frame.size);
+}
+
+void client_tell_tools_changed(Client *client) {
+        if (client->peer.initialized)
+                client_tell(client, NULL);
+        for (size_t i = 0; i < client->subscriptions.n_items; i++)
+                if (client->subscriptions.items[i].tools)
+                        client_tell(client, client->subscriptions.items[i].id);
+}
+
 void client_end_subscriptions(Client *client) {
         for (size_t i = 0; i < client->subscriptions.n_items; i++) {
                 _cleanup_(strbuf_done) StrBuf frame = STRBUF_NULL;
-                const char *id = client->subscriptions.items[i];
+                const char *id = client->subscriptions.items[i].id;
 
                 if (mcp_append_listen_end(&frame, id, strlen(id)) == 0)
                         client_send(client, frame.data, frame.size);
         }
-        strv_done(&client->subscriptions);
+        subscriptions_done(&client->subscriptions);
 }
 
 static int client_add_sources(Client *client) {

@@ -16,6 +16,7 @@
 #include "broker/manager.h"
 #include "broker/outbox.h"
 #include "broker/peer.h"
+#include "broker/subscriptions.h"
 #include "mcp/framing.h"
 #include "mcp/protocol.h"
 
@@ -38,9 +39,9 @@ struct Client {
         McpPeer peer;
         ClientWorkspace workspace;
         struct CallList calls;
-        StrV subscriptions; /* raw ids of open subscriptions/listen */
-        bool heard;         /* the first byte has come */
-        bool spoken;        /* the first message has come */
+        Subscriptions subscriptions;
+        bool heard;  /* the first byte has come */
+        bool spoken; /* the first message has come */
         bool input_ended;
         bool waits;   /* the outbox holds something */
         bool blocked; /* the outbox is above its bound */
@@ -59,6 +60,8 @@ void client_send(Client *client, const char *frame, size_t size);
 void client_answer(Client *client, Batch *batch, const char *frame, size_t size);
 /* Whether everything that was sent has left. */
 bool client_is_drained(const Client *client);
+/* Tells it, as it wants it, that its tools are others. */
+void client_tell_tools_changed(Client *client);
 /* Answers open subscriptions: the broker stops. */
 void client_end_subscriptions(Client *client);
 /* To be called when one of its calls has gone. */

@@ -7,6 +7,8 @@
 
 #include "basic/error.h"
 #include "basic/time-util.h"
+#include "broker/authorize.h"
+#include "broker/client.h"
 #include "broker/launchers.h"
 #include "broker/log.h"
 #include "broker/metering.h"
@@ -83,9 +85,29 @@ static bool needs_restart(const Config *a, const Config *b) {
                a->listen_metrics.ipv6 != b->listen_metrics.ipv6;
 }
 
+/* Those who now see other tools than by the policy before; nobody is told of what stays. */
+static int tell_of_tools(Manager *manager, const Policy *before, Catalogue *catalogue_before) {
+        Client *client;
+
+        LIST_FOREACH (client, &manager->clients, entry) {
+                const Tools *old, *now;
+                int r;
+
+                r = catalogue_get(catalogue_before, authorize_tenant(before, &client->who), &old);
+                if (r == 0)
+                        r = catalogue_get(manager->catalogue,
+                                          authorize_tenant(manager->policy, &client->who), &now);
+                if (r < 0)
+                        return error_trace(r);
+                if (!tools_equal(old, now))
+                        client_tell_tools_changed(client);
+        }
+        return 0;
+}
+
 static int use_policy(Manager *manager, Policy *policy) {
-        _cleanup_(catalogue_freep) Catalogue *catalogue = NULL;
-        _cleanup_(policy_freep) Policy *old = NULL;
+        _cleanup_(catalogue_freep) Catalogue *catalogue = NULL, *catalogue_before = NULL;
+        _cleanup_(policy_freep) Policy *before = NULL;
         int r;
 
         r = catalogue_new(policy, manager->tools, &catalogue);
@@ -95,15 +117,17 @@ static int use_policy(Manager *manager, Policy *policy) {
         if (needs_restart(&manager->policy->config, &policy->config))
                 log_warning("agentcrated.json has changed in what is read only at the start: "
                             "restart the broker to use that");
-        old = manager->policy;
+        before = manager->policy;
         manager->policy = policy_ref(policy);
-        catalogue_free(manager->catalogue);
+        catalogue_before = manager->catalogue;
         manager->catalogue = TAKE_PTR(catalogue);
         supervisors_reload(manager);
         r = metering_reload(manager);
-        if (r < 0)
-                return error_trace(r);
-        return error_trace(launchers_reload(manager));
+        if (r == 0)
+                r = launchers_reload(manager);
+        if (r == 0)
+                r = tell_of_tools(manager, before, catalogue_before);
+        return error_trace(r);
 }
 
 static int use_read(Manager *manager, PolicyRead *read) {

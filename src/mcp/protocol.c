@@ -14,7 +14,7 @@
         "\"resultType\":\"complete\",\"_meta\":{\"" MCP_META_SERVER "\":" SERVER_INFO "}"
 /* What is listed depends on who asks and may change with the policy at any time. */
 #define MODERN_CACHE "\"ttlMs\":0,\"cacheScope\":\"private\""
-#define CAPABILITIES "{\"tools\":{}}"
+#define CAPABILITIES "{\"tools\":{\"listChanged\":true}}"
 #define INSTRUCTIONS                                                                               \
         "\"Commands run in fresh sandboxes without network. A result with isError names what "     \
         "was wrong or which limit was met, and what to change.\""
@@ -192,25 +192,29 @@ static int handle_tools_call(const McpContext *context, McpRequest *request) {
         return 0;
 }
 
-/*
- * Our lists do not change while we run, so nothing of what is asked for is promised; the request
- * stays open all the same, as the protocol wants it.
- */
+/* Tools are all that there are lists of here: nothing else of what is asked for is promised. */
 static int handle_listen(const McpContext *context, McpRequest *request) {
         _cleanup_(strbuf_done) StrBuf params = STRBUF_NULL;
-        const JsonNode *wanted;
+        const JsonDoc *doc = context->line->doc;
+        const JsonNode *wanted, *tools;
         int r;
 
-        wanted = json_node_member(context->line->doc, context->message->params, "notifications");
+        wanted = json_node_member(doc, context->message->params, "notifications");
         if (!wanted || wanted->type != JSON_NODE_OBJECT)
                 return answer_error(request, RPC_INVALID_PARAMS,
                                     "params.notifications must be an object");
+
+        tools = json_node_member(doc, wanted, "toolsListChanged");
+        if (tools && json_node_bool(tools, &request->listen_tools) != 0)
+                return answer_error(request, RPC_INVALID_PARAMS,
+                                    "params.notifications.toolsListChanged must be true or false");
 
         r = strbuf_append_string(&params, "{\"_meta\":{\"" MCP_META_SUBSCRIPTION "\":");
         if (r == 0)
                 r = strbuf_append(&params, request->id, request->id_size);
         if (r == 0)
-                r = strbuf_append_string(&params, "},\"notifications\":{}}");
+                r = strbuf_appendf(&params, "},\"notifications\":{%s}}",
+                                   request->listen_tools ? "\"toolsListChanged\":true" : "");
         if (r == 0)
                 r = rpc_append_notification(&request->answer,
                                             "notifications/subscriptions/acknowledged", params.data,
@@ -468,6 +472,19 @@ int mcp_append_progress(StrBuf *out, McpRevision revision, const char *token, si
                 r = strbuf_append_byte(&params, '}');
         if (r == 0)
                 r = rpc_append_notification(out, "notifications/progress", params.data,
+                                            params.size);
+        return error_trace(r);
+}
+
+int mcp_append_tools_changed(StrBuf *out, const char *subscription) {
+        _cleanup_(strbuf_done) StrBuf params = STRBUF_NULL;
+        int r = 0;
+
+        if (subscription)
+                r = strbuf_appendf(&params, "{\"_meta\":{\"" MCP_META_SUBSCRIPTION "\":%s}}",
+                                   subscription);
+        if (r == 0)
+                r = rpc_append_notification(out, "notifications/tools/list_changed", params.data,
                                             params.size);
         return error_trace(r);
 }

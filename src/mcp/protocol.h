@@ -64,6 +64,7 @@ typedef struct McpRequest {
         char *tool;                /* MCP_CALL, and what was named if there is no such tool */
         char *client;              /* of a modern request, as in McpPeer */
         size_t client_size;
+        bool listen_tools; /* MCP_LISTEN: wants to hear of another list of tools */
 } McpRequest;
 
 #define MCP_REQUEST_NULL ((McpRequest){.revision = _MCP_REVISION_INVALID})
@@ -93,5 +94,8 @@ int mcp_append_tool_error(StrBuf *out, McpRevision revision, const char *id, siz
 /* A step of a call: progress must grow from one to the next. */
 int mcp_append_progress(StrBuf *out, McpRevision revision, const char *token, size_t token_size,
                         uint64_t progress, const char *text, size_t text_size);
+/* The list of tools is another: to a legacy peer (subscription NULL), or to a subscription, by its
+ * raw id. */
+int mcp_append_tools_changed(StrBuf *out, const char *subscription);
 /* The graceful end of a subscription. */
 int mcp_append_listen_end(StrBuf *out, const char *id, size_t id_size);

@@ -176,6 +176,13 @@ Tools *tools_free(Tools *tools) {
         return NULL;
 }
 
+bool tools_equal(const Tools *a, const Tools *b) {
+        for (McpRevision revision = 0; revision < _MCP_REVISION_MAX; revision++)
+                if (!string_equal(a->json[revision], b->json[revision]))
+                        return false;
+        return true;
+}
+
 static const ToolRights rights[] = {
         {
                 .name = TOOL_SANDBOX_EXEC,

@@ -22,6 +22,9 @@ Tools *tools_free(Tools *tools);
 DEFINE_CLEANUP(Tools, tools_free);
 int tools_new(Tools **ret_tools);
 
+/* Whether they are listed alike in every revision. */
+bool tools_equal(const Tools *a, const Tools *b);
+
 bool tools_have(const char *name);
 /* What the policy has to know of a tool, or NULL. */
 const ToolRights *tools_rights(const char *name);

@@ -372,6 +372,58 @@ def tighten():
     tap.equal([line["tenant"] for line in decisions], ["me"] * 4)
 
 
+CHANGED = "notifications/tools/list_changed"
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+def heard(client, seconds):
+    """What a client is told beside its answers: method and params."""
+    found = []
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        try:
+            message = client.receive(left)
+        except TimeoutError:
+            break
+        found.append((message["method"], message.get("params")))
+    return found
+
+
+def list_changed():
+    """Those whose list is another after a reload are told so, once and in their era's way; others are
+    not. What they list then is the new one."""
+    place = Place(me=own())
+    with place.broker() as broker, broker.client() as legacy, broker.client(hello=False) as mute, \
+            broker.client(mcp.MODERN) as modern:
+        tap.equal(legacy.server["capabilities"], {"tools": {"listChanged": True}})
+        listening = modern.start("subscriptions/listen",
+                                 {"notifications": {"toolsListChanged": True}})
+        tap.equal(modern.receive(20)["params"], {"_meta": {SUBSCRIPTION: listening},
+                                                "notifications": {"toolsListChanged": True}})
+        other = modern.start("subscriptions/listen", {"notifications": {}})
+        tap.equal(modern.receive(20)["params"], {"_meta": {SUBSCRIPTION: other},
+                                                "notifications": {}})
+        # Something else has changed.
+        place.put("me", own(ceilings={"pids": 100}))
+        reload(broker)
+        tap.equal(heard(legacy, 0.3), [])
+        for change in ({"scopes": []},
+                       {"arguments": {TOOL: {"properties": {"timeout_ms": {"maximum": 1000}}}}}):
+            place.put("me", own(**change))
+            reload(broker)
+            tap.equal(heard(legacy, 0.5), [(CHANGED, None)])
+            tap.equal(heard(modern, 0.2), [(CHANGED, {"_meta": {SUBSCRIPTION: listening}})])
+            tap.equal(heard(mute, 0.2), [], "who has not said hello")
+        schema = tools(legacy)[TOOL]["inputSchema"]
+        tap.equal(schema["properties"]["timeout_ms"]["maximum"], 1000)
+        modern.notify("notifications/cancelled", {"requestId": listening})
+        modern.request("server/discover")
+        place.put("me", own())
+        reload(broker)
+        tap.equal(heard(legacy, 0.5), [(CHANGED, None)])
+        tap.equal(heard(modern, 0.2), [])
+
+
 def tenant_gone():
     """A connection outlives its tenant, and is told so by each call."""
     place = Place(me=own(), other=tenant(ALICE))
@@ -587,6 +639,7 @@ def tests():
         tap.case("a ceiling of a tenant holds its jobs together, and no others", together)
     tap.case("ceilings change while the broker runs", other_ceilings)
     tap.case("a scope is taken away while the broker runs", tighten)
+    tap.case("clients are told that their tools have changed", list_changed)
     tap.case("a tenant is taken away while it is connected", tenant_gone)
     tap.case("a policy with faults is not used", bad_reload)
     tap.case("a thousand tenants are read beside the calls", many_tenants)

@@ -107,6 +107,8 @@ static const Case cases[] = {
         {-1, MODERN("subscriptions/listen", ",\"notifications\":{\"toolsListChanged\":true}"),
          MCP_LISTEN, 0},
         {-1, MODERN("subscriptions/listen", ""), MCP_ANSWER, RPC_INVALID_PARAMS},
+        {-1, MODERN("subscriptions/listen", ",\"notifications\":{\"toolsListChanged\":1}"),
+         MCP_ANSWER, RPC_INVALID_PARAMS},
         {MCP_2025_11_25, REQUEST("subscriptions/listen", "\"notifications\":{}"), MCP_ANSWER,
          RPC_METHOD_NOT_FOUND},
         {-1, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", MCP_NOTHING, 0},
@@ -220,7 +222,7 @@ START_TEST(test_listen_ids) {
         McpPeer peer = MCP_PEER_NULL;
         McpAction action;
         json_t *answer, *params;
-        _cleanup_(strbuf_done) StrBuf end = STRBUF_NULL;
+        _cleanup_(strbuf_done) StrBuf end = STRBUF_NULL, told = STRBUF_NULL;
 
         answer = ask(&peer, MODERN("subscriptions/listen", ",\"notifications\":{}"), &action);
         params = json_object_get(answer, "params");
@@ -231,6 +233,19 @@ START_TEST(test_listen_ids) {
                          1);
         ck_assert(json_is_object(json_object_get(params, "notifications")));
         json_decref(answer);
+
+        answer = ask(&peer,
+                     MODERN("subscriptions/listen",
+                            ",\"notifications\":{\"toolsListChanged\":true,\"x\":true}"),
+                     &action);
+        params = json_object_get(json_object_get(answer, "params"), "notifications");
+        ck_assert(json_is_true(json_object_get(params, "toolsListChanged")));
+        ck_assert_uint_eq(json_object_size(params), 1);
+        json_decref(answer);
+
+        ck_assert_int_eq(mcp_append_tools_changed(&told, NULL), 0);
+        ck_assert_str_eq(told.data,
+                         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}");
 
         ck_assert_int_eq(mcp_append_listen_end(&end, "\"a\"", 3), 0);
         answer = json_loadb(end.data, end.size, 0, NULL);
