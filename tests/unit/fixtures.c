@@ -142,20 +142,29 @@ static char *join(StrV *names) {
         return strbuf_steal(&buf);
 }
 
-void fixtures_check_schema(const char *name, const StrV *keys) {
+void fixtures_check_schema_def(const char *name, const char *def, const StrV *keys) {
         _cleanup_(freep) char *file = fixtures_source_file(name), *text = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(strv_done) StrV properties = STRV_NULL, sorted = STRV_NULL;
         _cleanup_(freep) char *in_schema = NULL, *in_reader = NULL;
+        const JsonNode *root;
         JsonError error = {};
         size_t size;
 
         text = fixtures_read(file, &size);
         ck_assert_msg(json_scan(text, size, &doc, &error) == 0, "%s:%u:%u: %s", name, error.line,
                       error.column, error.text);
-        collect_properties(doc, json_doc_root(doc), "", &properties);
+        root = json_doc_root(doc);
+        if (def)
+                root = json_node_member(doc, json_node_member(doc, root, "$defs"), def);
+        ck_assert_ptr_nonnull(root);
+        collect_properties(doc, root, "", &properties);
         ck_assert_int_eq(strv_copy(&sorted, keys), 0);
         in_schema = join(&properties);
         in_reader = join(&sorted);
         ck_assert_str_eq(in_schema, in_reader);
+}
+
+void fixtures_check_schema(const char *name, const StrV *keys) {
+        fixtures_check_schema_def(name, NULL, keys);
 }

@@ -25,3 +25,5 @@ char *fixtures_read(const char *file, size_t *ret_size);
 /* The names below "properties" of a JSON Schema, those of an object's properties as
  * "outer.inner", must be exactly these. */
 void fixtures_check_schema(const char *name, const StrV *keys);
+/* The same of the schema "$defs" has under that name. */
+void fixtures_check_schema_def(const char *name, const char *def, const StrV *keys);

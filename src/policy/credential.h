@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A credential: to whom a secret may be said, how, and in which requests. Read from
+ * credentials.d/NAME.json, checked completely before use, immutable afterwards. The secret itself
+ * is not in it and never gets to whoever reads this file: agentcrate-egress alone reads it, by
+ * name.
+ */
+
+#include <stdint.h>
+
+#include "basic/diag.h"
+#include "basic/string-util.h"
+#include "policy/attach.h"
+#include "policy/operation.h"
+
+#define CREDENTIAL_SECRET_NAME_MAX 64U
+#define CREDENTIAL_PIN_SIZE (sizeof("sha256/") - 1 + 44)
+#define CREDENTIAL_PINS_MAX 8U
+
+/* Where requests are sent to: https://HOST[:PORT][/PATH]. */
+typedef struct CredentialUpstream {
+        char *host;
+        uint16_t port;
+        char *path; /* "" or one that begins with a slash and ends with none */
+} CredentialUpstream;
+
+typedef struct Credential {
+        char *name;
+        char *file;
+        char *description;
+        char *upstream_text;
+        CredentialUpstream upstream;
+        StrV addresses; /* CIDRs that it may have although they are private */
+        char *ca;       /* a file of certificates to trust instead of the system's, or NULL */
+        char *secret;   /* its name */
+        Attach attach;
+        StrV pins;    /* sha256/BASE64 of public keys of which the upstream must have one */
+        StrV headers; /* of requests that are passed on beside those that always are */
+        StrV env;     /* NAME=VALUE, of the jobs that may use it */
+        OperationMenu menu;
+} Credential;
+
+Credential *credential_free(Credential *credential);
+DEFINE_CLEANUP(Credential, credential_free);
+
+enum {
+        _CREDENTIAL_E_SUCCESS,
+        CREDENTIAL_E_INVALID, /* diags tell */
+};
+
+/* Parses one file's text. name is the file name without ".json". The fuzz target's entry. */
+int credential_parse(const char *name, const char *file, const char *text, size_t size,
+                     DiagList *diags, Credential **ret_credential);
+/* Adds the keys that it may have, those of nested objects as "attach.as". */
+int credential_key_names(StrV *names);
+
+bool credential_secret_name_is_valid(const char *name);
+/* 0, CREDENTIAL_E_INVALID with a static *ret_text, or -ENOMEM. */
+int credential_upstream_parse(const char *text, CredentialUpstream *ret_upstream,
+                              const char **ret_text);
+void credential_upstream_done(CredentialUpstream *upstream);
+
+/* A rule of "operations" in a template, a tenant, a call: "CRED.OP", "CRED.*" or "*"; and without a
+ * pattern. */
+bool credential_rule_is_valid(const char *text);
+bool credential_operation_is_valid(const char *text);
