@@ -253,6 +253,29 @@ static void refuse_full(Manager *manager, int fd) {
                 refuse(fd, text.data);
 }
 
+/* A decision like that on a call, but of no call: it has no end. */
+static void record_refusal(Manager *manager, const Peer *peer, const char *text) {
+        const AuditCall connection = {.uid = peer->uid, .pid = peer->pid};
+        const AuditDecision decision = {.rule = METERING_DENIED_PEER,
+                                        .reason = text,
+                                        .policy_digest = manager->policy->digest};
+        _cleanup_(freep) char *ignored = NULL;
+        uint64_t missed;
+        int r;
+
+        metrics_count_denial(manager->metrics, METERING_DENIED_PEER);
+        if (!refusals_admit(&manager->refusals, now_usec(), &missed))
+                return;
+        if (missed > 0)
+                log_warning("%llu more connections were refused than there is a record of",
+                            (unsigned long long) missed);
+        log_warning("a connection of user %u (pid %d) was refused", (unsigned) peer->uid,
+                    (int) peer->pid);
+        r = audit_decision(manager->audit, &connection, &decision, &ignored);
+        if (r < 0)
+                (void) log_errno(r, "a refused connection was not recorded");
+}
+
 /* Consumes connection. */
 static void listener_admit(Manager *manager, int connection) {
         _cleanup_(fd_closep) int fd = connection;
@@ -265,9 +288,7 @@ static void listener_admit(Manager *manager, int connection) {
 
         r = authorize_peer(fd, manager->policy, &peer, &text);
         if (r == AUTHORIZE_E_DENIED) {
-                log_warning("a connection of user %u (pid %d) was refused", (unsigned) peer.uid,
-                            (int) peer.pid);
-                metrics_count_denial(manager->metrics, METERING_DENIED_PEER);
+                record_refusal(manager, &peer, text);
                 refuse(fd, text);
                 return;
         }

@@ -12,6 +12,7 @@
 #include "broker/catalogue.h"
 #include "broker/export-config.h"
 #include "broker/policy-reading.h"
+#include "broker/refusals.h"
 #include "broker/sharers.h"
 #include "cgroup/cgroup.h"
 #include "crate/limits-means.h"
@@ -57,6 +58,7 @@ struct Manager {
         Sharers sharers; /* the tenants that have run something */
         Shared used;     /* by all jobs, as far as they are counted by looking */
         Budget budget;
+        Refusals refusals;
         int listen_fd, metrics_fd; /* until there are the listeners */
         const char *listen_path, *launcher_path;
         Listener *listener;

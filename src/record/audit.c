@@ -25,7 +25,7 @@ typedef struct Waiting {
         STAILQ_ENTRY(Waiting) entry;
         StrBuf body;
         StrV fields; /* for the journal */
-        int open;    /* 1: of a call that is open now; -1: that has ended */
+        int open;    /* 1: of a call that is open now; -1: that has ended; 0: of no call */
 } Waiting;
 
 STAILQ_HEAD(WaitingList, Waiting);
@@ -188,7 +188,7 @@ int audit_decision(Audit *audit, const AuditCall *call, const AuditDecision *dec
         if (r < 0)
                 return error_trace(r);
 
-        waiting->open = 1;
+        waiting->open = call->id ? 1 : 0;
         queued = audit_queue(audit, TAKE_PTR(waiting));
         r = audit_flush(audit, &cause);
         if (r == 0 && queued)

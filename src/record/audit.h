@@ -27,7 +27,7 @@ typedef struct Audit Audit;
 /* What stands in both lines of a call. All strings are borrowed and may be NULL; those with a size
  * may hold any bytes. */
 typedef struct AuditCall {
-        const char *id;
+        const char *id; /* NULL: of a decision that is none on a call, which no end follows */
         const char *tenant;
         uid_t uid;
         pid_t pid;

@@ -38,6 +38,10 @@ static int add_own(StrV *fields, const char *name, const char *text) {
 static int add_message(StrV *fields, const AuditCall *call, const char *what, const char *why) {
         _cleanup_(freep) char *tool = NULL, *reason = NULL;
 
+        if (!call->id)
+                return error_trace(strv_appendf(
+                        fields, "MESSAGE=connection of user %lu (pid %ld): %s: %.400s",
+                        (unsigned long) call->uid, (long) call->pid, what ?: "-", why ?: ""));
         tool = diag_quote(call->tool ?: "");
         reason = diag_excerpt(why ?: "", why ? strlen(why) : 0);
         if (!tool || !reason)

@@ -337,9 +337,12 @@ def broker_from_inside():
         stdout=subprocess.PIPE,
     )
     time.sleep(1)
-    with mcp.Broker(path=path):
+    with mcp.Broker(path=path) as broker:
         tap.write(os.path.join(folder, "ready"))
         out = job.communicate(timeout=30)[0].decode()
+        rules = [(line["call"], line["rule"]) for line in mcp.audit_records(broker.log_path)]
+    if "Permission denied" not in out:
+        tap.equal(rules, [(None, "peer")], "what is on record")
     if os.geteuid() == 0:
         # The job's uid is not root's.
         tap.check("serves user" in out or "Permission denied" in out, out)

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 
@@ -68,7 +69,8 @@ def own(**keys):
 class As:
     """A connection of another user and groups; made by root."""
 
-    def __init__(self, broker, uid, groups=()):
+    def __init__(self, broker, uid, groups=(), hello=True):
+        self.hello = hello
         place = broker.path
         os.chmod(place, 0o666)
         while (place := os.path.dirname(place)) != "/":
@@ -86,7 +88,8 @@ class As:
             os.setgroups(before)
 
     def __enter__(self):
-        self.client.server = self.client.request("initialize", self.client._hello())
+        if self.hello:
+            self.client.server = self.client.request("initialize", self.client._hello())
         return self.client
 
     def __exit__(self, *_unused):
@@ -157,6 +160,41 @@ def two_users():
         # Not even whoever runs it, where somebody was named.
         with broker.client(hello=False) as root:
             tap.contains(root.receive()["error"]["message"], "user 0 is no tenant")
+
+
+def metrics(broker):
+    with socket.socket(socket.AF_UNIX) as web:
+        web.settimeout(20)
+        web.connect(broker.path)
+        web.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        return b"".join(iter(lambda: web.recv(1 << 16), b"")).decode()
+
+
+def strangers():
+    """Who is no tenant is refused by name; that is on record and counted, but not without end."""
+    place = Place(me=tenant(0), alice=tenant(ALICE))
+    with place.broker() as broker:
+        os.chmod(broker.path, 0o666)
+        for _ in range(40):
+            with As(broker, BOB, hello=False) as client:
+                tap.contains(client.receive(20)["error"]["message"], "is no tenant of this broker")
+        with broker.client() as client:
+            works(call(client))
+        records = mcp.audit_records(broker.log_path)
+        tap.contains(metrics(broker), 'agentcrate_denials_total{kind="peer"} 40\n')
+        verified = tap.run([tap.program("agentcrate"), "audit", "verify", broker.log_path])
+        verified.expect(0)
+    refused = [record for record in records if record.get("rule") == "peer"]
+    tap.check(20 <= len(refused) <= 40, f"{len(refused)} are recorded")
+    for record in refused:
+        tap.equal((record["event"], record["decision"], record["call"], record["tenant"]),
+                  ("decision", "denied", None, None))
+        tap.equal(record["peer"]["uid"], BOB)
+        tap.contains(record["reason"], f"user {BOB} is no tenant")
+        tap.check(record["policy_digest"].startswith("sha256:"), str(record))
+    # None of them is a call that the next broker would have to end.
+    with open(os.path.join(broker.state, "audit.head"), encoding="ascii") as file:
+        tap.equal(json.load(file)["open"], 0)
 
 
 def groups():
@@ -629,6 +667,7 @@ def explain():
 def tests():
     if os.geteuid() == 0:
         tap.case("two users on one socket see and may do different things", two_users)
+        tap.case("strangers are refused, recorded and counted", strangers)
         tap.case("groups are asked after users, and not two of them", groups)
     tap.case("a user's broker serves its user", owner)
     tap.case("scopes and templates", scopes_and_templates)
