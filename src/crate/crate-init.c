@@ -160,6 +160,24 @@ static void crate_explain_exec(Crate *crate, const InitExited *exited) {
                                what, exited->step == INIT_EXEC_STEP_CWD ? "entered" : "run", text);
 }
 
+/* The kernel ends all of a job that is out of memory, and tells nobody for whose sake. */
+static void crate_name_killed(Crate *crate, const InitExited *exited) {
+        char rss[LIMIT_TEXT_SIZE], name[PROTO_NAME_MAX] = "";
+
+        if (crate->result.limit.name != LIMIT_MEMORY || exited->killed_pid == 0)
+                return;
+        for (size_t i = 0; i < sizeof(name) - 1 && exited->killed_name[i]; i++) {
+                char c = exited->killed_name[i];
+
+                name[i] = c >= ' ' && c <= '~' ? c : '?';
+        }
+        limit_format(LIMIT_MEMORY, exited->killed_rss_bytes, rss, sizeof(rss));
+        (void) crate_result_add_evidence(
+                &crate->result, crate_age_usec(crate), "oom_kill",
+                "%s (pid %u) was the largest process that was killed, with up to %s in memory",
+                name, exited->killed_pid, rss);
+}
+
 static int on_init_exited(void *userdata, Frame *frame) {
         Crate *crate = userdata;
         CrateResult *result = &crate->result;
@@ -170,6 +188,7 @@ static int on_init_exited(void *userdata, Frame *frame) {
         result->cpu_usec = exited.utime_usec + exited.stime_usec;
         result->memory_peak_bytes = exited.max_rss_bytes;
         result->wall_usec = exited.wall_usec;
+        crate_note_processes(crate, exited.n_processes);
 
         if (exited.what == INIT_EXITED_EXEC_FAILED) {
                 result->outcome = CRATE_EXEC_FAILED;
@@ -180,9 +199,11 @@ static int on_init_exited(void *userdata, Frame *frame) {
         } else {
                 result->outcome = CRATE_EXITED;
                 result->exit_code = WEXITSTATUS(exited.wait_status);
+                result->ended_itself = crate->ladder == LADDER_NONE;
         }
 
         crate_look_back(crate);
+        crate_name_killed(crate, &exited);
         crate_end(crate);
         crate->init.state = CRATE_STATE_ENDED;
         return 0;

@@ -29,6 +29,11 @@
 /* What a few processors can fill in a microsecond, to know how long a look may wait for a job that
  * does nothing yet. */
 #define FILL_BYTES_PER_USEC 4096U
+/* How many looks may find the job within its limit only because some memory was left out, and for
+ * how long; a look that finds it within takes two of them back. */
+#define DOUBT_MAX 16U
+#define DOUBT_GONE 2U
+#define DOUBT_USEC (500 * USEC_PER_MSEC)
 
 /* What this thread has really worked: on a busy host a look takes longer than it costs. */
 static uint64_t worked_usec(void) {
@@ -100,11 +105,31 @@ static uint64_t memory_of(const SamplerMemory *memory, uint64_t files) {
                (memory->shared_bytes > files ? memory->shared_bytes : files);
 }
 
+/*
+ * A child that is about to exec has its parent's memory for a moment, so that of one child for each
+ * parent does not count. A job whose children copy that memory and never exec looks the same: but
+ * it does so again and again, whatever the moment. It has twice its limit until then, no more.
+ */
+static bool doubt_memory(Crate *crate, bool is_doubtful) {
+        Looking *looking = &crate->looking;
+
+        if (!is_doubtful) {
+                looking->doubt -= least(looking->doubt, DOUBT_GONE);
+                return false;
+        }
+        if (looking->doubt++ == 0)
+                looking->doubt_usec = now_usec();
+        return looking->doubt >= DOUBT_MAX && now_usec() - looking->doubt_usec >= DOUBT_USEC;
+}
+
 static void note_memory(Crate *crate, const SamplerMemory *memory) {
         uint64_t used = memory_of(memory, crate->looking.disk), max = limit_of(crate, LIMIT_MEMORY);
+        uint64_t doubtful = used + memory->doubtful_bytes;
         char text[LIMIT_TEXT_SIZE];
 
         crate->looking.memory = used;
+        if (doubt_memory(crate, used <= max && doubtful > max))
+                used = doubtful;
         note_peak(crate, LIMIT_MEMORY, used);
         if (used <= max)
                 return;
@@ -126,6 +151,7 @@ static void look_at_memory(Crate *crate, const SamplerLook *look) {
 
         if (bound <= crate->result.limits[LIMIT_MEMORY].peak && bound <= max / 2 && !host_swaps()) {
                 crate->looking.memory = bound;
+                (void) doubt_memory(crate, false);
                 return;
         }
         sampler_measure(&crate->looking.sampler, &memory);
@@ -139,6 +165,17 @@ static void note_cpu_time(Crate *crate, uint64_t used) {
                 crate_breach(crate, LIMIT_CPU_TIME, used, false);
 }
 
+void crate_note_processes(Crate *crate, uint64_t n) {
+        CrateLimitState *state = &crate->result.limits[LIMIT_PIDS];
+
+        if (crate->means.of[LIMIT_PIDS] != LIMIT_BY_RLIMIT)
+                return;
+        note_peak(crate, LIMIT_PIDS, n);
+        /* Where the job lives on, the kernel refuses the next one, and tells nobody. */
+        if (n > state->max || (n == state->max && crate->job.on_hit == ON_HIT_REFUSE))
+                crate_hit(crate, LIMIT_PIDS, n, state->hits + 1);
+}
+
 static void look_at_processes(Crate *crate) {
         SamplerLook look;
 
@@ -146,10 +183,7 @@ static void look_at_processes(Crate *crate) {
                 return;
         crate->looking.pids = look.pids;
         note_peak(crate, LIMIT_PIDS, look.pids);
-        /* Where the job lives on, the kernel refuses the next one, and tells nobody. */
-        if (look.pids > limit_of(crate, LIMIT_PIDS) ||
-            (look.pids == limit_of(crate, LIMIT_PIDS) && crate->job.on_hit == ON_HIT_REFUSE))
-                crate_hit(crate, LIMIT_PIDS, look.pids, crate->result.limits[LIMIT_PIDS].hits + 1);
+        crate_note_processes(crate, look.pids);
         if (crate->means.of[LIMIT_CPU_TIME] == LIMIT_BY_SAMPLER)
                 note_cpu_time(crate, look.cpu_usec);
         if (crate->means.of[LIMIT_MEMORY] == LIMIT_BY_SAMPLER)

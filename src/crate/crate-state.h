@@ -45,6 +45,8 @@ typedef struct Looking {
         uint64_t interval_usec;
         uint64_t last_usec; /* when the last look was */
         uint64_t disk, memory, pids, cpu_usec;
+        uint64_t doubt, doubt_usec; /* how often of late memory was left out that may have been the
+                                       job's, and since when; see doubt_memory() */
 } Looking;
 
 struct Crate {
@@ -113,6 +115,8 @@ int crate_start_looking(Crate *crate);
 void crate_look(Crate *crate);
 /* The cgroup's counters: has a limit been met? */
 void crate_check_cgroup(Crate *crate);
+/* So many processes were there at once. */
+void crate_note_processes(Crate *crate, uint64_t n);
 /* When the job has ended: what only then is known. */
 void crate_look_back(Crate *crate);
 

@@ -222,10 +222,11 @@ static json_t *limit_to_json(const CrateResult *result) {
         return NULL;
 }
 
-static json_t *limit_state_to_json(LimitName name, const CrateLimitState *state) {
+static json_t *limit_state_to_json(const char *called, LimitName name,
+                                   const CrateLimitState *state) {
         json_t *object = json_object();
 
-        if (member(object, "name", json_text(limit_to_string(name))) &&
+        if (member(object, "name", json_text(called)) &&
             member(object, "max", json_limit_value(name, state->max)) &&
             member(object, "peak", json_limit_value(name, state->peak)) &&
             member(object, "hits", json_count(state->hits)) &&
@@ -244,13 +245,15 @@ static json_t *limits_to_json(const CrateResult *result) {
         json_t *array = json_array();
 
         for (int i = 0; result->limits_known && i < _LIMIT_MAX; i++)
-                if (json_array_append_new(
-                            array, limit_state_to_json((LimitName) i, &result->limits[i])) < 0)
+                if (json_array_append_new(array, limit_state_to_json(limit_to_string((LimitName) i),
+                                                                     (LimitName) i,
+                                                                     &result->limits[i])) < 0)
                         goto fail;
 
         /* A host folder that the job may write to lies outside of every limit of ours: say so. */
         if (result->workspace_rw &&
-            json_array_append_new(array, limit_state_to_json(LIMIT_DISK, &workspace)) < 0)
+            json_array_append_new(
+                    array, limit_state_to_json("workspace_disk", LIMIT_DISK, &workspace)) < 0)
                 goto fail;
         return array;
 
@@ -381,21 +384,24 @@ static const LimitWords limit_words[_LIMIT_MAX] = {
 
 static char *verdict_limit(const CrateResult *result) {
         const CrateBreach *limit = &result->limit;
-        char max[LIMIT_TEXT_SIZE], *line;
+        char max[LIMIT_TEXT_SIZE], end[64] = "the job was ended", *line;
 
         if (limit->name == _LIMIT_INVALID)
                 return NULL;
         limit_format(limit->name, limit->max, max, sizeof(max));
+        if (result->ended_itself)
+                (void) snprintf(end, sizeof(end), "the job ended with status %d",
+                                result->exit_code);
         if (limit->level <= CRATE_LEVEL_SANDBOX) {
-                if (asprintf(&line, "limit %s: %s %s, the job was ended; %s",
-                             limit_to_string(limit->name), max, limit_words[limit->name].breach,
+                if (asprintf(&line, "limit %s: %s %s, %s; %s", limit_to_string(limit->name), max,
+                             limit_words[limit->name].breach, end,
                              limit_words[limit->name].change) < 0)
                         return NULL;
         } else if (asprintf(&line,
-                            "limit %s: %s %s by all that share the ceiling of the %s, the job was "
-                            "ended; run less at a time, or have the ceiling raised",
+                            "limit %s: %s %s by all that share the ceiling of the %s, %s; run less "
+                            "at a time, or have the ceiling raised",
                             limit_to_string(limit->name), max, limit_words[limit->name].breach,
-                            crate_level_to_string(limit->level)) < 0)
+                            crate_level_to_string(limit->level), end) < 0)
                 return NULL;
         return line;
 }

@@ -75,8 +75,9 @@ typedef struct CrateResult {
         const char *tenant; /* static */
         char *template;
         CrateOutcome outcome;
-        int exit_code; /* -1 if none */
-        int signal;    /* 0 if none */
+        int exit_code;     /* -1 if none */
+        int signal;        /* 0 if none */
+        bool ended_itself; /* nobody had to end it */
         CrateError error;
         CrateBreach limit;
         CrateLimitState limits[_LIMIT_MAX];

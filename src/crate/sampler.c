@@ -260,23 +260,25 @@ static uint64_t memory_field(const char *text, const char *name) {
 /*
  * A process between vfork and exec has its parent's memory, not memory of its own; as has, for its
  * first moments, one that was forked. Its parent sleeps, or it is young; and it has not changed its
- * address space. A parent sleeps for one child only: the others may look like it, and are not.
+ * address space. A parent sleeps for one child only: the others may look like it, and are not. Nor
+ * is there memory to be had from a parent that has none of its own.
  */
-static bool has_parents_memory(Sampler *sampler, const SamplerProcess *process,
-                               uint64_t now_ticks) {
+static bool has_parents_memory(Sampler *sampler, SamplerProcess *process, uint64_t now_ticks) {
         SamplerProcess *parent =
                 list_find(sampler->processes, sampler->n_processes, process->parent);
         uint64_t difference;
 
-        if (!parent || parent->lends || parent->address_space != process->address_space)
+        if (!parent || parent->lends || parent->borrows || process->lends ||
+            parent->address_space != process->address_space)
                 return false;
         difference = parent->resident > process->resident ? parent->resident - process->resident
                                                           : process->resident - parent->resident;
         if (difference > parent->resident / 16)
                 return false;
-        parent->lends = parent->state == 'D' ||
-                        ticks_to_usec(now_ticks - process->start_ticks) < YOUNG_USEC;
-        return parent->lends;
+        parent->lends = process->borrows =
+                parent->state == 'D' ||
+                ticks_to_usec(now_ticks - process->start_ticks) < YOUNG_USEC;
+        return process->borrows;
 }
 
 /* What the kernel has counted already, so that it takes no time: memory that is shared counts for
@@ -332,11 +334,16 @@ void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory) {
         SamplerMemory memory = {};
 
         for (size_t i = 0; i < sampler->n_processes; i++) {
-                const SamplerProcess *process = &sampler->processes[i];
+                SamplerProcess *process = &sampler->processes[i];
                 uint64_t private_bytes, shared_bytes;
 
-                if (process->address_space == 0 || has_parents_memory(sampler, process, now_ticks))
+                if (process->address_space == 0)
                         continue;
+                if (has_parents_memory(sampler, process, now_ticks)) {
+                        estimate_process(sampler, process, &private_bytes, &shared_bytes);
+                        memory.doubtful_bytes += private_bytes;
+                        continue;
+                }
                 if (now_usec() < end_usec)
                         measure_process(sampler, process, &private_bytes, &shared_bytes);
                 else

@@ -23,6 +23,7 @@ typedef struct SamplerProcess {
         uint64_t cpu_ticks;   /* its own */
         uint64_t address_space, resident; /* bytes */
         bool lends;                       /* its memory is that of a child as well */
+        bool borrows;                     /* its memory is that of its parent, as it seems */
 } SamplerProcess;
 
 typedef struct Sampler {
@@ -41,8 +42,10 @@ typedef struct SamplerLook {
 } SamplerLook;
 
 typedef struct SamplerMemory {
-        uint64_t private_bytes; /* anonymous memory, each page once, in RAM or swapped out */
-        uint64_t shared_bytes;  /* of files in memory (tmpfs, memfd, System V) that are mapped */
+        uint64_t private_bytes;  /* anonymous memory, each page once, in RAM or swapped out */
+        uint64_t shared_bytes;   /* of files in memory (tmpfs, memfd, System V) that are mapped */
+        uint64_t doubtful_bytes; /* not counted: of children that seem to have their parent's
+                                    memory, which is right for moments only */
         /* The largest process. */
         pid_t pid;
         uint64_t bytes;

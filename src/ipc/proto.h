@@ -166,16 +166,23 @@ enum {
         INIT_EXEC_STEP_LIMITS,
 };
 
+#define PROTO_NAME_MAX 16U
+
 typedef struct InitExited {
         uint32_t what;
         int32_t wait_status;
         int32_t error;        /* errno of the failed step */
         uint32_t step;        /* INIT_EXEC_STEP_X */
         uint32_t file_exists; /* ENOENT although the file is there: its interpreter is missing */
-        uint32_t reserved;
+        uint32_t n_processes; /* the main one, and those that it left behind */
         uint64_t utime_usec, stime_usec; /* of all processes that were waited for */
         uint64_t max_rss_bytes;
         uint64_t wall_usec; /* from before the clone to the end of the main process, monotonic */
+        /* The largest process that was killed, where the job has a cgroup; else 0 and "". */
+        uint64_t killed_rss_bytes;
+        uint32_t killed_pid;
+        char killed_name[PROTO_NAME_MAX]; /* as it called itself, NUL-terminated */
+        uint32_t reserved;
 } InitExited;
 
 #define PROTO_SCOPE_PIDS_MAX 8U

@@ -37,6 +37,7 @@ typedef struct Init {
         int signal_fd;
         Job job;
         bool done;
+        InitExited exited; /* what is known of the job's end, to be sent with it */
 } Init;
 
 static _noreturn_ void init_fail(int control_fd, const ProtoFailure *failure) {
@@ -164,7 +165,8 @@ static int init_set_up(InitContext *context, InitView *ret_view, InitReport *ret
         return 0;
 }
 
-static void init_send_exited(Init *init, InitExited *exited) {
+static void init_send_exited(Init *init) {
+        InitExited *exited = &init->exited;
         struct rusage usage = {};
 
         (void) getrusage(RUSAGE_CHILDREN, &usage);
@@ -179,12 +181,11 @@ static void init_send_exited(Init *init, InitExited *exited) {
 
 static int init_on_job(void *userdata, Frame *frame) {
         Init *init = userdata;
-        InitExited exited;
         int r;
 
-        r = job_start(&init->job, init->link.fd, frame, &exited);
+        r = job_start(&init->job, init->link.fd, frame, &init->exited);
         if (r == JOB_E_EXEC_FAILED)
-                init_send_exited(init, &exited);
+                init_send_exited(init);
         init->link.state = INIT_STATE_RUNNING;
         return 0;
 }
@@ -206,22 +207,59 @@ static const LinkPermit init_permits[] = {
          init_on_signal},
 };
 
+/* What a process that has ended called itself. */
+static void init_read_name(pid_t pid, char ret_name[PROTO_NAME_MAX]) {
+        char path[32];
+        ssize_t n;
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd >= 0 ? read(fd, ret_name, PROTO_NAME_MAX - 1) : 0;
+        ret_name[n > 0 ? n : 0] = 0;
+        ret_name[strcspn(ret_name, "\n")] = 0;
+        (void) fd_close(fd);
+}
+
+/* Waits for a process that has ended. Its name is there until then only. */
+static pid_t init_wait(Init *init, int *ret_status, int options) {
+        char name[PROTO_NAME_MAX] = "";
+        struct rusage usage;
+        siginfo_t info = {};
+        uint64_t rss;
+        pid_t pid;
+
+        if (init->job.has_cgroup && waitid(P_ALL, 0, &info, options | WEXITED | WNOWAIT) == 0 &&
+            info.si_pid > 0 && info.si_code == CLD_KILLED && info.si_status == SIGKILL)
+                init_read_name(info.si_pid, name);
+        pid = wait4(name[0] ? info.si_pid : -1, ret_status, options, &usage);
+        rss = pid > 0 ? (uint64_t) usage.ru_maxrss * 1024U : 0;
+        if (name[0] && rss > init->exited.killed_rss_bytes) {
+                init->exited.killed_rss_bytes = rss;
+                init->exited.killed_pid = (uint32_t) pid;
+                memcpy(init->exited.killed_name, name, sizeof(name));
+        }
+        return pid;
+}
+
 /* The main process has ended: everything else in the crate goes with it, so that no stream stays
  * open. */
 static void init_finish(Init *init, int wait_status) {
-        InitExited exited = {
-                .what = INIT_EXITED_EXITED,
-                .wait_status = wait_status,
-                .wall_usec = now_usec() - init->job.start_usec,
-        };
+        InitExited *exited = &init->exited;
+        int status;
         pid_t pid;
 
+        exited->what = INIT_EXITED_EXITED;
+        exited->wait_status = wait_status;
+        exited->wall_usec = now_usec() - init->job.start_usec;
+        exited->n_processes = 1;
         (void) kill(-1, SIGKILL);
-        do
-                pid = waitpid(-1, NULL, __WALL);
-        while (pid > 0 || (pid < 0 && errno == EINTR));
+        do {
+                pid = init_wait(init, &status, __WALL);
+                exited->n_processes += pid > 0;
+        } while (pid > 0 || (pid < 0 && errno == EINTR));
         init->job.pid = 0;
-        init_send_exited(init, &exited);
+        init_send_exited(init);
 }
 
 static void init_reap(Init *init) {
@@ -232,7 +270,7 @@ static void init_reap(Init *init) {
         /* What it says does not matter, only that there is something to reap. */
         if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
                 init->done = true;
-        while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+        while ((pid = init_wait(init, &status, WNOHANG | __WALL)) > 0)
                 if (pid == init->job.pid) {
                         init_finish(init, status);
                         return;

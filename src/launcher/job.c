@@ -384,6 +384,7 @@ static int job_run(Job *job, JobStart *start, InitExited *ret_exited) {
         pid_t pid;
 
         job->start_usec = now_usec();
+        job->has_cgroup = start->cgroup_fd >= 0;
         pid = job_clone(start);
         if (pid < 0)
                 return job_fail(ret_exited, INIT_EXEC_STEP_CLONE, errno, false);

@@ -13,6 +13,7 @@
 typedef struct Job {
         pid_t pid; /* 0: not running */
         uint64_t start_usec;
+        bool has_cgroup; /* of its own */
 } Job;
 
 /*

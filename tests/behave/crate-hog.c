@@ -28,10 +28,14 @@
 #include <unistd.h>
 
 #include "basic/macros.h"
+#include "basic/time-util.h"
 
 #define CHUNK (1U << 20)
 #define PAUSE_USEC 2000
 #define EXIT_REFUSED 7
+/* For a limit of 8M, and a look that takes a process for young up to 100 ms. */
+#define YOUNG_SIZE (6U << 20)
+#define YOUNG_USEC 80000
 
 static char chunk[CHUNK];
 
@@ -73,6 +77,32 @@ static void write_on(int fd) {
         for (;;)
                 if (write(fd, chunk, sizeof(chunk)) < 0)
                         (void) usleep(PAUSE_USEC);
+}
+
+/*
+ * Memory that is copied by children who never grow old: at each moment there is one that looks as
+ * if it were about to exec, with its parent's memory and none of its own.
+ */
+static void hog_young(void) {
+        char *map =
+                mmap(NULL, YOUNG_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (map == MAP_FAILED)
+                refused();
+        memset(map, 1, YOUNG_SIZE);
+        for (;;) {
+                pid_t pid = fork();
+
+                if (pid == 0) {
+                        uint64_t end = now_usec() + YOUNG_USEC;
+
+                        memset(map, 2, YOUNG_SIZE);
+                        while (now_usec() < end)
+                                (void) usleep(PAUSE_USEC);
+                        _exit(0);
+                }
+                (void) waitpid(pid, NULL, 0);
+        }
 }
 
 static void hog_tmpfs(void) {
@@ -379,6 +409,7 @@ static const struct {
 } ways[] = {
         {"anonymous", hog_anonymous},
         {"shared", hog_shared},
+        {"young", hog_young},
         {"tmpfs", hog_tmpfs},
         {"dev-shm", hog_dev_shm},
         {"memfd", hog_memfd},

@@ -41,6 +41,7 @@ UNSEEN = "host has no memory controller for crates: memory that no process has m
 WAYS = [
     ("anonymous", {"memory": 64 * MIB}, "memory", False),
     ("shared", {"memory": 64 * MIB}, "memory", False),
+    ("young", {"memory": 8 * MIB}, "memory", False),
     ("tmpfs", {"memory": 64 * MIB}, "disk", False),
     ("dev-shm", {"memory": 64 * MIB}, "disk", False),
     ("memfd", {"memory": 64 * MIB}, "memory", True),
@@ -219,6 +220,26 @@ def refuse_pids(way):
     tap.equal(job.text, "5 7\n", "forks that went well, and refused ones")
     tap.check(state_of(job.record, "pids")["hits"] >= 1, lambda: f"no hits: {job.record}")
     tap.equal(state_of(job.record, "pids")["peak"], 6, "peak")
+
+
+TOO_MANY = """
+import os, time
+try:
+    while True:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+except BlockingIOError:
+    os._exit(3)
+"""
+
+
+def refused_fork_is_the_end(way):
+    """A program that gives up at once is faster than the next look, and the limit named all the
+    same."""
+    for _ in range(5):
+        job = way.run("python3", "-c", TOO_MANY, limits={"pids": 6})
+        check_breach(job.record, {"pids": 6}, "pids")
 
 
 def refuse_disk(way):
@@ -547,6 +568,7 @@ def strict_broker():
 
 CASES = [
     ("on_hit refuse: forks are refused, the job lives on", refuse_pids),
+    ("a refused fork that the main process gives up at", refused_fork_is_the_end),
     ("LIM-01 a child without memory ends the job", child_out_of_memory),
     ("LIM-03 no way around the limit by swap", no_swap),
     ("LIM-08 threads beyond a small limit", hungry_runtime),

@@ -147,7 +147,7 @@ START_TEST(test_record_workspace) {
         record = crate_result_to_json(&result, true);
         ck_assert_uint_eq(json_array_size(json_object_get(record, "limits")), 1);
         limit = json_array_get(json_object_get(record, "limits"), 0);
-        ck_assert_str_eq(record_string(limit, "name"), "disk");
+        ck_assert_str_eq(record_string(limit, "name"), "workspace_disk");
         ck_assert_str_eq(record_string(limit, "enforced_by"), "none");
         ck_assert(json_is_null(json_object_get(limit, "max")));
         json_decref(record);
@@ -186,6 +186,21 @@ static const StatusCase status_cases[] = {
          "lost: text of it (EPERM); remedy of it"},
         {CRATE_LOST, -1, 0, _LIMIT_INVALID, NULL, 0, 125, "lost: "},
 };
+
+/* A job that met a limit and gave up was not ended by anybody. */
+START_TEST(test_verdict_ended_itself) {
+        _cleanup_(crate_result_done) CrateResult result = result_new(CRATE_LIMIT);
+        _cleanup_(freep) char *verdict = NULL;
+
+        result.exit_code = 5;
+        result.ended_itself = true;
+        result.limit = (CrateBreach){.name = LIMIT_PIDS, .max = 7, .observed = 8};
+        verdict = crate_result_verdict(&result);
+        ck_assert_str_eq(verdict, "limit pids: 7 processes and threads were reached, the job ended "
+                                  "with status 5; raise it or start fewer");
+        ck_assert_int_eq(crate_result_exit_status(&result), 137);
+}
+END_TEST
 
 START_TEST(test_status_and_verdict) {
         const StatusCase *c = &status_cases[_i];
@@ -244,6 +259,7 @@ int main(void) {
         tcase_add_test(tcase, test_record_limit);
         tcase_add_test(tcase, test_record_error);
         tcase_add_test(tcase, test_record_workspace);
+        tcase_add_test(tcase, test_verdict_ended_itself);
         tcase_add_loop_test(tcase, test_status_and_verdict, 0, ELEMENTSOF(status_cases));
         tcase_add_test(tcase, test_outcome_names);
         tcase_add_test(tcase, test_evidence_is_bounded);

@@ -171,6 +171,28 @@ START_TEST(test_copies) {
 }
 END_TEST
 
+/* A child that may have its parent's memory does not count, but is told of; and none has memory to
+ * lend that borrows itself. */
+START_TEST(test_doubtful) {
+        static const Fake fakes[] = {
+                {2, 1, "lends", 'D', 1, 0, 1, 2, 100 * MIB, 20000, 80000, 0, 0},
+                {3, 2, "borrows", 'D', 0, 0, 1, 3, 100 * MIB, 20000, 70000, 0, 0},
+                {4, 3, "chained", 'D', 0, 0, 1, 3, 100 * MIB, 20000, 60000, 0, 0},
+                {5, 4, "borrows", 'S', 0, 0, 1, 3, 100 * MIB, 20000, 50000, 0, 0},
+        };
+        _cleanup_(bench_done) Bench bench = {};
+        SamplerMemory memory;
+        SamplerLook look;
+
+        bench_init(&bench, fakes, ELEMENTSOF(fakes));
+        ck_assert_int_eq(sampler_look(&bench.sampler, &look), 0);
+        sampler_measure(&bench.sampler, &memory);
+        ck_assert_uint_eq(memory.private_bytes, 140000 * 1024);
+        /* It is estimated, and the estimate of these is twice what they have. */
+        ck_assert_uint_eq(memory.doubtful_bytes, 2 * 120000 * 1024);
+}
+END_TEST
+
 /* What cannot be measured, or not in time, counts for what the kernel tells everybody. */
 START_TEST(test_estimate) {
         static const Fake fakes[] = {
@@ -232,6 +254,7 @@ int main(void) {
         tcase_add_test(tcase, test_gone);
         tcase_add_test(tcase, test_vfork);
         tcase_add_test(tcase, test_copies);
+        tcase_add_test(tcase, test_doubtful);
         tcase_add_test(tcase, test_estimate);
         tcase_add_loop_test(tcase, test_broken, 0, ELEMENTSOF(broken));
         return suite_run("sampler", tcase);
