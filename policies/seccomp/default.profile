@@ -32,6 +32,11 @@ EPERM mount umount2 pivot_root chroot quotactl quotactl_fd
 ENOSYS @io-uring
 ENOSYS bpf perf_event_open userfaultfd fanotify_init fanotify_mark memfd_secret
 
+# --- counted for the whole host: one job could have all that there may be ---
+
+@group aio io_setup io_submit io_cancel io_destroy io_getevents io_pgetevents
+ENOSYS @aio
+
 # --- handles and memory that go around file permissions and process borders ---
 
 ENOSYS name_to_handle_at open_by_handle_at

@@ -20,6 +20,12 @@
 /* No template and no option can put something else here. */
 #define CRATE_SHM "/dev/shm"
 #define CRATE_HOSTNAME "crate"
+/* Of the 128 and the 8192 to a million that a user commonly has. */
+#define CRATE_INOTIFY_INSTANCES 16U
+#define CRATE_INOTIFY_WATCHES 65536U
+/* The kernel counts these for the user outside as well, whose limits are some ten times as high. */
+#define CRATE_PENDING_SIGNALS 4096U
+#define CRATE_QUEUE_BYTES (192U << 10) /* two queues as they are by default */
 
 /* Where every crate is writable: folders of its one private tmpfs. A root folder need not have
  * /var/tmp: nothing can be made there, and programs take /tmp. */
@@ -171,6 +177,15 @@ static int add_rlimit(CratePlan *crate, int resource, uint64_t value) {
                         &(PlanOp){.type = PLAN_OP_RLIMIT, .a = (uint64_t) resource, .b = value});
 }
 
+/* What we may not have ourselves, a crate cannot be given. */
+static int add_rlimit_below(CratePlan *crate, int resource, uint64_t value) {
+        struct rlimit own;
+
+        if (getrlimit((__rlimit_resource_t) resource, &own) == 0 && own.rlim_max < value)
+                value = own.rlim_max;
+        return add_rlimit(crate, resource, value);
+}
+
 void crate_limits_lower(Limits *limits) {
         struct rlimit own;
 
@@ -196,6 +211,10 @@ static int build_rlimits(const Limits *limits, CratePlan *crate) {
                 r = add_rlimit(crate, RLIMIT_NICE, 0);
         if (r == 0)
                 r = add_rlimit(crate, RLIMIT_RTPRIO, 0);
+        if (r == 0)
+                r = add_rlimit_below(crate, RLIMIT_SIGPENDING, CRATE_PENDING_SIGNALS);
+        if (r == 0)
+                r = add_rlimit_below(crate, RLIMIT_MSGQUEUE, CRATE_QUEUE_BYTES);
         if (r == 0 && limits->max[LIMIT_OPEN_FILES] != LIMIT_UNLIMITED)
                 r = add_rlimit(crate, RLIMIT_NOFILE, limits->max[LIMIT_OPEN_FILES]);
         if (r == 0 && limits->max[LIMIT_FILE_SIZE] != LIMIT_UNLIMITED)
@@ -253,6 +272,10 @@ static int build_crate(const CrateRequest *request, const SeccompProfile *profil
         r = plan_add(crate, &(PlanOp){.type = PLAN_OP_HOSTNAME, .source = CRATE_HOSTNAME});
         if (r == 0)
                 r = plan_add(crate, &(PlanOp){.type = PLAN_OP_USERNS_MAX});
+        if (r == 0)
+                r = plan_add(crate, &(PlanOp){.type = PLAN_OP_INOTIFY_MAX,
+                                              .a = CRATE_INOTIFY_INSTANCES,
+                                              .b = CRATE_INOTIFY_WATCHES});
         if (r == 0)
                 r = build_private(request->limits, table, crate);
         if (r == 0)

@@ -11,6 +11,10 @@
 
 #include "basic/error.h"
 
+/* What there is room for beyond the limit, to be found there. */
+#define SPARE_PROCESSES 8U
+#define SPARE_PROCESSES_PART 8U
+
 static int on_init_failed(void *userdata, Frame *frame) {
         Crate *crate = userdata;
         ProtoFailure failure;
@@ -25,14 +29,18 @@ static int on_init_failed(void *userdata, Frame *frame) {
 /*
  * Where the cgroup counts, it alone does: a fork that another limit refuses first is none of its
  * events. Else the kernel's refusal is an event of nobody's: where the job is to end for it, there
- * is one place more, and whoever is found there has gone too far. init is counted as well.
+ * are some places more, and whoever is found there has gone too far. One would not be enough: of a
+ * fork bomb, whose processes end as fast as they come, a look finds some less than there may be.
+ * init is counted as well.
  */
 static uint32_t crate_max_processes(const Crate *crate) {
         uint64_t max = crate->job.limits.max[LIMIT_PIDS];
 
-        if (crate->means.of[LIMIT_PIDS] != LIMIT_BY_RLIMIT || max >= UINT32_MAX - 2)
+        if (crate->means.of[LIMIT_PIDS] != LIMIT_BY_RLIMIT || max >= UINT32_MAX / 2)
                 return 0;
-        return (uint32_t) max + 1 + (crate->job.on_hit == ON_HIT_END);
+        if (crate->job.on_hit == ON_HIT_END)
+                max += max / SPARE_PROCESSES_PART + SPARE_PROCESSES;
+        return (uint32_t) max + 1;
 }
 
 static int crate_send_job(Crate *crate) {

@@ -27,21 +27,33 @@ static int do_hostname(const PlanOp *op) {
         return sethostname(op->source, strlen(op->source)) < 0 ? negative_errno() : 0;
 }
 
-/*
- * The namespace's own value, written through the whole /proc of the template's tree before the
- * crate's read-only one covers it. With it at 0 no hole in the filter can bring user namespaces
- * back.
- */
-static int do_userns_max(const PlanOp *op) {
+/* The namespace's own value, written through the whole /proc of the template's tree before the
+ * crate's read-only one covers it. */
+static int write_user_max(const char *path, uint64_t max) {
         _cleanup_(fd_closep) int fd = -EBADF;
         char text[24];
         int n;
 
-        fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+        fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
                 return negative_errno();
-        n = snprintf(text, sizeof(text), "%" PRIu64, op->a);
+        n = snprintf(text, sizeof(text), "%" PRIu64, max);
         return write(fd, text, (size_t) n) == n ? 0 : negative_errno();
+}
+
+/* At 0 no hole in the filter can bring user namespaces back. */
+static int do_userns_max(const PlanOp *op) {
+        return write_user_max("/proc/sys/user/max_user_namespaces", op->a);
+}
+
+/* What a crate takes of these is taken from whoever made it as well: no job may have them all. */
+static int do_inotify_max(const PlanOp *op) {
+        int r;
+
+        r = write_user_max("/proc/sys/user/max_inotify_instances", op->a);
+        if (r == -ENOENT)
+                return 0; /* a kernel without inotify */
+        return r < 0 ? r : write_user_max("/proc/sys/user/max_inotify_watches", op->b);
 }
 
 static int do_proc(const PlanOp *op) {
@@ -150,6 +162,8 @@ static int init_apply(const PlanOp *op, TreeRoot *root, int *private_fd) {
                 return do_hostname(op);
         case PLAN_OP_USERNS_MAX:
                 return do_userns_max(op);
+        case PLAN_OP_INOTIFY_MAX:
+                return do_inotify_max(op);
         case PLAN_OP_PROC:
                 return do_proc(op);
         case PLAN_OP_PROC_MASK:

@@ -86,6 +86,10 @@ static void print_numbers(FILE *out, const PlanOp *op) {
         case PLAN_OP_USERNS_MAX:
                 print_amount(out, "max", op->a);
                 break;
+        case PLAN_OP_INOTIFY_MAX:
+                print_amount(out, "instances", op->a);
+                print_amount(out, "watches", op->b);
+                break;
         case PLAN_OP_SECCOMP:
                 fprintf(out, " instructions=%zu", op->data_size / sizeof(struct sock_filter));
                 break;

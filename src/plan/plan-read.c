@@ -38,6 +38,7 @@ static const PlanOpInfo op_infos[_PLAN_OP_MAX] = {
         [PLAN_OP_MQUEUE]         = { "mqueue",         PLAN_STAGE_CRATE, 0, true },
         [PLAN_OP_RLIMIT]         = { "rlimit",         PLAN_STAGE_CRATE, 0, false },
         [PLAN_OP_USERNS_MAX]     = { "userns-max",     PLAN_STAGE_CRATE, 0, false },
+        [PLAN_OP_INOTIFY_MAX]    = { "inotify-max",    PLAN_STAGE_CRATE, 0, false },
         [PLAN_OP_LANDLOCK_PATH]  = { "landlock-path",  PLAN_STAGE_CRATE, PLAN_RDONLY, true },
         [PLAN_OP_LANDLOCK_SCOPE] = { "landlock-scope", PLAN_STAGE_CRATE, 0, false },
         [PLAN_OP_SECCOMP]        = { "seccomp",        PLAN_STAGE_CRATE, 0, false, true, true },

@@ -70,6 +70,7 @@ typedef enum PlanOpType {
         PLAN_OP_LANDLOCK_PATH,  /* path, flags RDONLY or none: a rule of the strict profile */
         PLAN_OP_LANDLOCK_SCOPE, /* scope bits where the ABI has them */
         PLAN_OP_SECCOMP,        /* data = struct sock_filter[]; source = profile name */
+        PLAN_OP_INOTIFY_MAX,    /* a = user.max_inotify_instances inside, b = ..._watches */
         _PLAN_OP_MAX,
 } PlanOpType;
 

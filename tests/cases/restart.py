@@ -255,8 +255,8 @@ def faults(name, find, allowed):
 def main():
     tap.become_subreaper()
     rows = [
-        ("a launcher", launcher, ("lost", "exited")),
-        ("a broker", lambda broker: broker.pid, ("closed", "exited", "lost")),
+        ("row 81: a launcher", launcher, ("lost", "exited")),
+        ("row 82: a broker", lambda broker: broker.pid, ("closed", "exited", "lost")),
     ]
     reason = can_trace()
     for name, find, allowed in rows:

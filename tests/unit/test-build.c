@@ -105,6 +105,7 @@ START_TEST(test_host_crate) {
 
         assert_line(bench.crate, "crate hostname       crate");
         assert_line(bench.crate, "crate userns-max     max=0");
+        assert_line(bench.crate, "crate inotify-max    instances=16 watches=65536");
         assert_line(bench.crate, "crate tmpfs          /dev/shm bytes=1073741824 inodes=100000");
         assert_line(bench.crate, "crate private        /tmp mode=1777");
         assert_line(bench.crate, "crate private        /var/tmp mode=1777");
@@ -122,6 +123,10 @@ START_TEST(test_host_crate) {
         ck_assert_uint_le(value, 1);
         assert_line(bench.crate, "crate rlimit         nice=0");
         assert_line(bench.crate, "crate rlimit         rtprio=0");
+        ck_assert(is_rlimit(&bench, RLIMIT_SIGPENDING, &value));
+        ck_assert_uint_le(value, 4096);
+        ck_assert(is_rlimit(&bench, RLIMIT_MSGQUEUE, &value));
+        ck_assert_uint_le(value, 196608);
         assert_line(bench.crate, "crate landlock-scope");
         ck_assert_uint_eq(count_ops(bench.plans.crate, PLAN_OP_TMPFS), 1);
         ck_assert_uint_eq(count_ops(bench.plans.crate, PLAN_OP_PROC), 1);

@@ -63,6 +63,7 @@ static const PlanOp samples[_PLAN_OP_MAX] = {
         [PLAN_OP_MQUEUE] = {.type = PLAN_OP_MQUEUE, .path = "/dev/mqueue"},
         [PLAN_OP_RLIMIT] = {.type = PLAN_OP_RLIMIT, .a = RLIMIT_NOFILE, .b = 1024},
         [PLAN_OP_USERNS_MAX] = {.type = PLAN_OP_USERNS_MAX},
+        [PLAN_OP_INOTIFY_MAX] = {.type = PLAN_OP_INOTIFY_MAX, .a = 16, .b = 65536},
         [PLAN_OP_LANDLOCK_PATH] = {.type = PLAN_OP_LANDLOCK_PATH,
                                    .path = "/",
                                    .flags = PLAN_RDONLY},
@@ -686,6 +687,8 @@ static const struct {
          "crate rlimit         nofile=1024"},
         {{.type = PLAN_OP_RLIMIT, .a = 99, .b = UINT64_MAX}, "crate rlimit         ?=unlimited"},
         {{.type = PLAN_OP_USERNS_MAX}, "crate userns-max     max=0"},
+        {{.type = PLAN_OP_INOTIFY_MAX, .a = 16, .b = 65536},
+         "crate inotify-max    instances=16 watches=65536"},
         {{.type = PLAN_OP_SECCOMP, .source = "strict", .data = filter, .data_size = sizeof(filter)},
          "crate seccomp        strict instructions=2"},
         /* Nothing in a path can end its line or speak to the terminal. */

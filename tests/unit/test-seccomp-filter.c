@@ -142,6 +142,7 @@ static const Row rows[] = {
         ROW("io_uring_setup", ERR(ENOSYS)),
         ROW("io_uring_enter", ERR(ENOSYS)),
         ROW("io_uring_register", ERR(ENOSYS)),
+        ROW("io_setup", ERR(ENOSYS)),
         ROW("open_tree", ERR(ENOSYS)),
         ROW("move_mount", ERR(ENOSYS)),
         ROW("fsopen", ERR(ENOSYS)),
@@ -238,7 +239,6 @@ static const Row rows[] = {
         ROW("splice", ALLOW),
         ROW("landlock_restrict_self", ALLOW),
         /* what only strict closes */
-        ROW_NOT_STRICT("io_setup", ERR(ENOSYS)),
         ROW_NOT_STRICT("remap_file_pages", ERR(EPERM)),
         /* namespaces */
         ROW("clone", ALLOW, SIGCHLD),
