@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "egress/secret.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "basic/error.h"
+#include "basic/string-util.h"
+
+void secret_wipe(void *data, size_t size) {
+        if (data && size > 0)
+                explicit_bzero(data, size);
+}
+
+/* --- memory --- */
+
+int secret_new(size_t capacity, Secret *ret_secret) {
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        Secret secret = {.capacity = (capacity + page) / page * page};
+
+        secret.data = mmap(NULL, secret.capacity, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (secret.data == MAP_FAILED)
+                return error_origin(negative_errno());
+        if (mlock(secret.data, secret.capacity) < 0 ||
+            madvise(secret.data, secret.capacity, MADV_DONTDUMP) < 0 ||
+            madvise(secret.data, secret.capacity, MADV_WIPEONFORK) < 0) {
+                int r = negative_errno();
+
+                (void) munmap(secret.data, secret.capacity);
+                return error_origin(r);
+        }
+        *ret_secret = secret;
+        return 0;
+}
+
+void secret_done(Secret *secret) {
+        if (secret->data) {
+                secret_wipe(secret->data, secret->capacity);
+                (void) munmap(secret->data, secret->capacity);
+        }
+        *secret = SECRET_NULL;
+}
+
+/* --- folders --- */
+
+void secret_folders_done(SecretFolders *folders) {
+        folders->systemd_fd = fd_close(folders->systemd_fd);
+        folders->folder_fd = fd_close(folders->folder_fd);
+        free(folders->folder);
+        *folders = SECRET_FOLDERS_NULL;
+}
+
+static int open_folder(const char *path, int *ret_fd) {
+        int fd;
+
+        if (string_empty(path))
+                return 0;
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 && errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+                return error_origin(negative_errno());
+        *ret_fd = fd < 0 ? -EBADF : fd;
+        return 0;
+}
+
+int secret_folders_open(const char *systemd, const char *folder, SecretFolders *ret_folders) {
+        _cleanup_(secret_folders_done) SecretFolders folders = SECRET_FOLDERS_NULL;
+        int r;
+
+        r = open_folder(systemd, &folders.systemd_fd);
+        if (r == 0)
+                r = open_folder(folder, &folders.folder_fd);
+        if (r < 0)
+                return error_trace(r);
+        if (folder) {
+                folders.folder = strdup(folder);
+                if (!folders.folder)
+                        return error_origin(-ENOMEM);
+        }
+        *ret_folders = folders;
+        folders = SECRET_FOLDERS_NULL;
+        return 0;
+}
+
+/* --- reading --- */
+
+static bool name_is_valid(const char *name) {
+        size_t n =
+                strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+
+        return n > 0 && n <= SECRET_NAME_MAX && name[n] == 0 && name[0] != '.';
+}
+
+static int refuse(const char *name, const char *why, char **ret_text) {
+        return outcome_text(SECRET_E_UNUSABLE, ret_text, "the secret %s %s", name, why);
+}
+
+/* What systemd puts there is for this service alone; who else may read it is its matter, but for
+ * everybody. A file of ours is its owner's only. */
+static const char *find_fault(const struct stat *st, bool is_systemd) {
+        if (!S_ISREG(st->st_mode))
+                return "is no file: put a file of that name in its place";
+        if (st->st_mode & S_IRWXO)
+                return "can be read by everybody: chmod 0600 its file, and replace it where it is "
+                       "used, for it is known now";
+        if (!is_systemd && st->st_mode & S_IRWXG)
+                return "can be read by its group: chmod 0600 its file";
+        if (!is_systemd && st->st_uid != geteuid() && st->st_uid != 0)
+                return "belongs to another user: chown its file";
+        return NULL;
+}
+
+static int read_all(int fd, Secret *secret) {
+        for (;;) {
+                ssize_t n =
+                        read(fd, secret->data + secret->size, SECRET_SIZE_MAX + 2 - secret->size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return error_origin(negative_errno());
+                if (n == 0)
+                        break;
+                secret->size += (size_t) n;
+        }
+        return 0;
+}
+
+/* One line end behind it is what an editor or echo left. */
+static const char *trim_and_check(Secret *secret) {
+        if (secret->size > 0 && secret->data[secret->size - 1] == '\n')
+                secret->size--;
+        if (secret->size == 0)
+                return "is empty: write it to its file";
+        if (memchr(secret->data, '\n', secret->size) || memchr(secret->data, '\r', secret->size))
+                return "has more than one line: it can have one only, with or without a line end "
+                       "(\\n) behind it";
+        if (secret->size > SECRET_SIZE_MAX)
+                return "is longer than 4096 bytes";
+        for (size_t i = 0; i < secret->size; i++)
+                if (secret->data[i] < ' ' || secret->data[i] > '~')
+                        return "holds a byte that is not printable ASCII";
+        if (secret->data[0] == ' ' || secret->data[secret->size - 1] == ' ')
+                return "begins or ends with a space: take it away";
+        if (secret->size < SECRET_SIZE_MIN)
+                return "is shorter than 8 bytes, too short to be found in replies";
+        secret_wipe(secret->data + secret->size, secret->capacity - secret->size);
+        return NULL;
+}
+
+static int load_file(int folder_fd, bool is_systemd, const char *name, Secret *ret_secret,
+                     char **ret_text) {
+        _cleanup_(secret_done) Secret secret = SECRET_NULL;
+        _cleanup_(fd_closep) int fd = -EBADF;
+        const char *fault;
+        struct stat st;
+        int r;
+
+        fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return refuse(name,
+                              errno == EACCES  ? "cannot be read by agentcrate-egress: chown its "
+                                                 "file"
+                              : errno == ELOOP ? "is a link: put the file itself in its place"
+                                               : "cannot be opened",
+                              ret_text);
+        if (fstat(fd, &st) < 0)
+                return error_origin(negative_errno());
+        fault = find_fault(&st, is_systemd);
+        if (fault)
+                return refuse(name, fault, ret_text);
+        r = secret_new(SECRET_SIZE_MAX + 2, &secret);
+        if (r < 0)
+                return refuse(name, "cannot be kept: memory cannot be locked (see RLIMIT_MEMLOCK)",
+                              ret_text);
+        r = read_all(fd, &secret);
+        if (r < 0)
+                return refuse(name, "cannot be read", ret_text);
+        fault = trim_and_check(&secret);
+        if (fault)
+                return refuse(name, fault, ret_text);
+        *ret_secret = secret;
+        secret = SECRET_NULL;
+        return 0;
+}
+
+static bool is_there(int folder_fd, const char *name) {
+        struct stat st;
+
+        return folder_fd >= 0 &&
+               (fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT);
+}
+
+int secret_load(const SecretFolders *folders, const char *name, Secret *ret_secret,
+                char **ret_text) {
+        if (!name_is_valid(name))
+                return outcome_text(SECRET_E_UNUSABLE, ret_text,
+                                    "a secret has a name that is none");
+        if (is_there(folders->systemd_fd, name))
+                return load_file(folders->systemd_fd, true, name, ret_secret, ret_text);
+        if (is_there(folders->folder_fd, name))
+                return load_file(folders->folder_fd, false, name, ret_secret, ret_text);
+        return outcome_text(
+                SECRET_E_UNUSABLE, ret_text,
+                "the secret %s is missing: give it to agentcrate-egress by "
+                "LoadCredential= or LoadCredentialEncrypted=, or write it to %s/%s with "
+                "mode 0600",
+                name, folders->folder ?: "credentials", name);
+}
