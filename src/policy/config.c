@@ -2,13 +2,16 @@
 
 #include "policy/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "basic/parse-util.h"
 #include "basic/time-util.h"
+#include "policy/cidr.h"
 #include "policy/reader.h"
 
 #define MESSAGE_MAX_DEFAULT (16ULL << 20)
@@ -23,6 +26,11 @@
 /* (uid_t) -1 means "no change" to the kernel. */
 #define SUBUID_LAST_MAX (UINT32_MAX - 1)
 
+#define EGRESS_CONNECTIONS_DEFAULT 256U
+#define EGRESS_CONNECTIONS_MAX 4096U
+#define EGRESS_IDLE_DEFAULT_USEC (15 * 60 * USEC_PER_SEC)
+#define SERVERS_MAX 8U
+
 #define NOT_BUILT "not built yet: remove it"
 
 void config_init(Config *config) {
@@ -32,6 +40,8 @@ void config_init(Config *config) {
                 .crates_max = CRATES_MAX_DEFAULT,
                 .subuid_base = SUBUID_BASE_DEFAULT,
                 .subuid_count = SUBUID_COUNT_DEFAULT,
+                .egress = {.connections = EGRESS_CONNECTIONS_DEFAULT,
+                           .idle_usec = EGRESS_IDLE_DEFAULT_USEC},
         };
         ceilings_init(&config->instance);
 }
@@ -40,6 +50,8 @@ void config_done(Config *config) {
         free(config->file);
         free(config->audit_path);
         free(config->otlp);
+        strv_done(&config->egress.deny);
+        strv_done(&config->egress.resolver);
         *config = (Config){};
 }
 
@@ -186,6 +198,92 @@ static int read_on_excess(const Reader *reader, const JsonNode *node, void *targ
         return error_trace(r);
 }
 
+/* --- egress --- */
+
+static int read_denied_range(const Reader *reader, const JsonNode *node, void *target) {
+        _cleanup_(freep) char *text = NULL;
+        char right[CIDR_TEXT_SIZE];
+        Config *c = target;
+        Cidr cidr;
+        int r;
+
+        r = reader_string(reader, node, &text);
+        if (r < 0 || !text)
+                return error_trace(r);
+        r = cidr_parse(text, &cidr);
+        if (r == CIDR_E_HOST_BITS) {
+                cidr_format(&cidr, right);
+                return reader_fault(reader, node, "\"%s\" %s: give %s", text,
+                                    cidr_error_to_string(r), right);
+        }
+        if (r != 0)
+                return reader_fault_value(reader, node, cidr_error_to_string(r));
+        cidr_format(&cidr, right);
+        return error_trace(strv_append(&c->egress.deny, right));
+}
+
+static int read_egress_deny(const Reader *reader, const JsonNode *node, void *target) {
+        return reader_array(reader, node, read_denied_range, target);
+}
+
+/* "192.0.2.1:53" or "[2001:db8::1]:53" */
+static bool is_server(const char *text) {
+        const char *colon = strrchr(text, ':');
+        size_t n = colon ? (size_t) (colon - text) : 0;
+        bool bracketed = n > 2 && text[0] == '[' && text[n - 1] == ']';
+        char address[INET6_ADDRSTRLEN];
+        uint8_t bytes[16];
+        uint64_t port;
+
+        if (n == 0 || n >= sizeof(address) || parse_uint64(colon + 1, &port) != 0 || port < 1 ||
+            port > UINT16_MAX)
+                return false;
+        (void) snprintf(address, sizeof(address), "%.*s", (int) (bracketed ? n - 2 : n),
+                        bracketed ? text + 1 : text);
+        return inet_pton(bracketed ? AF_INET6 : AF_INET, address, bytes) == 1;
+}
+
+static int read_server(const Reader *reader, const JsonNode *node, void *target) {
+        _cleanup_(freep) char *text = NULL;
+        Config *c = target;
+        int r;
+
+        r = reader_string(reader, node, &text);
+        if (r < 0 || !text)
+                return error_trace(r);
+        if (!is_server(text))
+                return reader_fault_value(reader, node,
+                                          "is no server such as \"192.0.2.1:53\" or "
+                                          "\"[2001:db8::1]:53\"");
+        if (c->egress.resolver.n_items == SERVERS_MAX)
+                return reader_fault(reader, node, "there are more than %u servers", SERVERS_MAX);
+        return error_trace(strv_append(&c->egress.resolver, text));
+}
+
+static int read_egress_resolver(const Reader *reader, const JsonNode *node, void *target) {
+        return reader_array(reader, node, read_server, target);
+}
+
+static int read_egress_connections(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        return reader_count(reader, node, 1, EGRESS_CONNECTIONS_MAX, &c->egress.connections);
+}
+
+static int read_egress_idle(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        return reader_time(reader, node, &c->egress.idle_usec);
+}
+
+static int read_egress_bytes(const Reader *reader, const JsonNode *node, void *target) {
+        Config *c = target;
+
+        if (node->type == JSON_NODE_NULL)
+                return 0;
+        return reader_size(reader, node, 1, INT64_MAX, &c->egress.bytes);
+}
+
 /* --- what is not built yet --- */
 
 static int read_null_string(const Reader *reader, const JsonNode *node, _unused_ void *target) {
@@ -194,12 +292,6 @@ static int read_null_string(const Reader *reader, const JsonNode *node, _unused_
         if (node->type != JSON_NODE_STRING)
                 return reader_fault_value(reader, node, "is neither a string nor null");
         return reader_fault(reader, node, NOT_BUILT);
-}
-
-static int read_empty_array(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        if (node->type != JSON_NODE_ARRAY)
-                return reader_fault_value(reader, node, "is no array ([…])");
-        return node->n_children > 0 ? reader_fault(reader, node, NOT_BUILT) : 0;
 }
 
 static const ReaderKey listen_keys[] = {
@@ -227,7 +319,11 @@ static const ReaderKey instance_keys[] = {
 };
 
 static const ReaderKey egress_keys[] = {
-        {.name = "deny", .read = read_empty_array},
+        {.name = "deny", .read = read_egress_deny},
+        {.name = "resolver", .read = read_egress_resolver},
+        {.name = "connections", .read = read_egress_connections},
+        {.name = "idle", .read = read_egress_idle},
+        {.name = "bytes", .read = read_egress_bytes},
         {},
 };
 

@@ -15,6 +15,15 @@
 #include "policy/ceilings.h"
 #include "policy/listen-address.h"
 
+/* What holds for whatever any job reaches. */
+typedef struct ConfigEgress {
+        StrV deny;            /* CIDRs that no name leads to, in their one form */
+        StrV resolver;        /* "ADDRESS:PORT"; empty: the system's */
+        uint64_t connections; /* of one job at a time, default 256 */
+        uint64_t idle_usec;   /* of a connection, default 15 min */
+        uint64_t bytes;       /* of one job, both ways; 0, the default: unlimited */
+} ConfigEgress;
+
 typedef struct Config {
         char *file;           /* NULL: built-in defaults */
         uint64_t message_max; /* bytes of one MCP message, default 16 MiB */
@@ -29,6 +38,7 @@ typedef struct Config {
         bool audit_fail_open;               /* audit.on_failure is "continue", default "refuse" */
         bool audit_payloads;                /* default false */
         char *otlp;                         /* where traces go; NULL: nowhere */
+        ConfigEgress egress;
 } Config;
 
 enum {

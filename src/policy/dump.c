@@ -164,6 +164,38 @@ static void member_on_excess(Writer *w, CeilingsExcess on_excess) {
         member_string(w, "on_excess", on_excess == CEILINGS_CLAMP ? "clamp" : "refuse");
 }
 
+/* --- destinations --- */
+
+static void put_destination(Writer *w, const Destination *d) {
+        char text[CIDR_TEXT_SIZE];
+
+        put_text(w, "{\"name\": ");
+        put_string(w, d->name);
+        put_text(w, ", \"port\": ");
+        put_uint(w, d->port);
+        put_text(w, ", \"type\": ");
+        put_string(w, destination_type_to_string(d->type));
+        for (size_t i = 0; i < d->n_addresses; i++) {
+                cidr_format(&d->addresses[i], text);
+                put_text(w, i > 0 ? ", " : ", \"addresses\": [");
+                put_string(w, text);
+        }
+        put_text(w, d->n_addresses > 0 ? "]}" : "}");
+}
+
+static void member_egress(Writer *w, const DestinationList *list, bool templates) {
+        begin_list(w, "egress");
+        if (templates) {
+                begin_item(w);
+                put_string(w, TENANT_TEMPLATES);
+        }
+        for (size_t i = 0; i < list->n_items; i++) {
+                begin_item(w);
+                put_destination(w, &list->items[i]);
+        }
+        end_list(w);
+}
+
 /* --- agentcrated.json --- */
 
 static void write_config(Writer *w, const Config *c) {
@@ -184,6 +216,16 @@ static void write_config(Writer *w, const Config *c) {
         member_limits(w, &c->instance.limits);
         member_uint(w, "crates", c->crates_max);
         member_on_excess(w, c->instance.on_excess);
+        end_object(w);
+        begin_member(w, "egress");
+        begin_object(w);
+        member_strings(w, "deny", &c->egress.deny);
+        member_strings(w, "resolver", &c->egress.resolver);
+        member_uint(w, "connections", c->egress.connections);
+        begin_member(w, "idle");
+        put_time(w, c->egress.idle_usec);
+        if (c->egress.bytes > 0)
+                member_uint(w, "bytes", c->egress.bytes);
         end_object(w);
         begin_list(w, "subuid_range");
         begin_item(w);
@@ -264,6 +306,7 @@ static void write_template(Writer *w, const Template *t) {
         member_limits(w, &t->limits);
         end_object(w);
         member_string(w, "on_hit", on_hit_to_string(t->on_hit));
+        member_egress(w, &t->egress, false);
         begin_member(w, "pool");
         begin_object(w);
         member_uint(w, "min", t->pool_min);
@@ -335,6 +378,7 @@ static void write_tenant(Writer *w, const Tenant *t) {
         member_arguments(w, t);
         member_workspaces(w, t);
         member_rules(w, "templates", &t->templates);
+        member_egress(w, &t->egress, t->egress_templates);
         begin_member(w, "ceilings");
         begin_object(w);
         member_limits(w, &t->ceilings.limits);

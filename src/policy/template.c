@@ -47,6 +47,7 @@ Template *template_free(Template *template) {
         strv_done(&template->env);
         strv_done(&template->pass_env);
         free(template->seccomp);
+        destination_list_done(&template->egress);
         free(template);
         return NULL;
 }
@@ -313,6 +314,12 @@ static int read_on_hit(const Reader *reader, const JsonNode *node, void *target)
         return error_trace(on_hit_from_string(on_hit_names[index], &t->on_hit));
 }
 
+static int read_egress(const Reader *reader, const JsonNode *node, void *target) {
+        Template *t = target;
+
+        return destination_list_read(reader, node, &t->egress);
+}
+
 static int read_nothing(const Reader *reader, const JsonNode *node, _unused_ void *target) {
         if (node->type != JSON_NODE_ARRAY)
                 return reader_fault_value(reader, node, "is no array ([…])");
@@ -352,7 +359,7 @@ static const ReaderKey template_keys[] = {
         {.name = "seccomp", .read = read_seccomp},
         {.name = "limits", .read = read_limits},
         {.name = "on_hit", .read = read_on_hit},
-        {.name = "egress", .read = read_nothing},
+        {.name = "egress", .read = read_egress},
         {.name = "operations", .read = read_nothing},
         {.name = "pool", .keys = pool_keys},
         {},

@@ -11,6 +11,7 @@
 
 #include "basic/diag.h"
 #include "basic/string-util.h"
+#include "policy/destination.h"
 #include "policy/limits.h"
 
 typedef struct TemplateBind {
@@ -35,6 +36,7 @@ typedef struct Template {
         char *seccomp;    /* profile name */
         Limits limits;
         OnHit on_hit;
+        DestinationList egress;    /* what its jobs may reach */
         size_t pool_min, pool_max; /* read and checked; the pool itself comes later */
 } Template;
 

@@ -402,6 +402,29 @@ static const ReaderKey ceilings_keys[] = {
 
 _Static_assert(ELEMENTSOF(ceilings_keys) == _LIMIT_MAX + 3, "a limit has no key");
 
+/* The word is taken by the key's own reader, the rest by that of destinations. */
+static int read_egress_entry(const Reader *reader, const JsonNode *node, void *target) {
+        Tenant *t = target;
+
+        if (node->type != JSON_NODE_STRING)
+                return destination_list_read_one(reader, node, &t->egress);
+        if (!json_node_string_equal(reader->doc, node, TENANT_TEMPLATES))
+                return reader_fault_value(reader, node,
+                                          "is neither a destination such as {\"name\": "
+                                          "\"pypi.org\", \"port\": 443} nor \"templates\"");
+        if (t->egress_templates)
+                return reader_fault(reader, node, "\"templates\" is there twice");
+        t->egress_templates = true;
+        return 0;
+}
+
+static int read_egress(const Reader *reader, const JsonNode *node, void *target) {
+        Tenant *t = target;
+
+        t->egress.line = node->line;
+        return reader_array(reader, node, read_egress_entry, t);
+}
+
 static int read_nothing(const Reader *reader, const JsonNode *node, _unused_ void *target) {
         if (node->type != JSON_NODE_ARRAY)
                 return reader_fault_value(reader, node, "is no array ([…])");
@@ -427,7 +450,7 @@ static const ReaderKey tenant_keys[] = {
         {.name = "workspaces", .read = read_workspaces},
         {.name = "templates", .read = read_templates},
         {.name = "ceilings", .keys = ceilings_keys},
-        {.name = "egress", .read = read_nothing},
+        {.name = "egress", .read = read_egress},
         {.name = "operations", .read = read_nothing},
         {.name = "quotas", .read = read_no_members},
         {},

@@ -48,6 +48,7 @@ Tenant *tenant_free(Tenant *tenant) {
         free(tenant->arguments);
         strv_done(&tenant->workspaces);
         rules_done(&tenant->templates);
+        destination_list_done(&tenant->egress);
         free(tenant);
         return NULL;
 }
@@ -60,10 +61,11 @@ int tenant_new_owner(uid_t uid, Tenant **ret_tenant) {
         if (asprintf(&text,
                      "{\"description\": \"who runs this broker\","
                      " \"match\": {\"uid\": [%" PRIu32 "%s]},"
-                     " \"scopes\": [\"exec\", \"fs:read\", \"fs:write\"],"
+                     " \"scopes\": [\"exec\", \"fs:read\", \"fs:write\", \"net:egress\"],"
                      " \"tools\": {\"allow\": [\"*\"]},"
                      " \"workspaces\": [\"" TENANT_CONNECTION "\"],"
-                     " \"templates\": [\"*\"]}",
+                     " \"templates\": [\"*\"],"
+                     " \"egress\": [\"" TENANT_TEMPLATES "\"]}",
                      (uint32_t) uid, uid == 0 ? "" : ", 0") < 0) {
                 text = NULL;
                 return error_origin(-ENOMEM);

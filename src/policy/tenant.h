@@ -15,6 +15,7 @@
 #include "basic/diag.h"
 #include "basic/string-util.h"
 #include "policy/ceilings.h"
+#include "policy/destination.h"
 #include "policy/rules.h"
 
 struct Schema;
@@ -52,8 +53,10 @@ typedef struct Tenant {
         bool workspace_connection; /* and the folder that a connection asks for */
         TenantId connection_place; /* of the word that grants it */
         Rules templates;
-        Ceilings ceilings;    /* of each job, and of all of the tenant's together */
-        size_t sandboxes_max; /* at the same time; SIZE_MAX: no ceiling of its own */
+        DestinationList egress; /* what its jobs may reach */
+        bool egress_templates;  /* and what their templates name */
+        Ceilings ceilings;      /* of each job, and of all of the tenant's together */
+        size_t sandboxes_max;   /* at the same time; SIZE_MAX: no ceiling of its own */
         /* Where the key stands; 0: it does not. */
         uint32_t scopes_line, tools_line, templates_line, workspaces_line;
 } Tenant;
@@ -61,6 +64,8 @@ typedef struct Tenant {
 #define TENANT_BUILT_IN "built in"
 /* In workspaces: the folder that "agentcrate stdio -w" asks for. */
 #define TENANT_CONNECTION "connection"
+/* In egress: whatever the template of a job names. */
+#define TENANT_TEMPLATES "templates"
 
 Tenant *tenant_free(Tenant *tenant);
 DEFINE_CLEANUP(Tenant, tenant_free);
