@@ -183,6 +183,8 @@ typedef struct InitExited {
         uint32_t killed_pid;
         char killed_name[PROTO_NAME_MAX]; /* as it called itself, NUL-terminated */
         uint32_t reserved;
+        /* Connections of the crate that nobody accepted, and what had no route. */
+        uint64_t net_refused, net_unrouted;
 } InitExited;
 
 #define PROTO_SCOPE_PIDS_MAX 8U

@@ -30,6 +30,7 @@ CrateChild *crate_child_free(CrateChild *crate) {
         crate->setup_fd = fd_close(crate->setup_fd);
         crate->user_fd = fd_close(crate->user_fd);
         crate->mount_fd = fd_close(crate->mount_fd);
+        listens_done(&crate->listens);
         if (crate->plan_data)
                 (void) munmap((void *) crate->plan_data, crate->plan_size);
         free(crate);
@@ -38,7 +39,7 @@ CrateChild *crate_child_free(CrateChild *crate) {
 
 /* Checks the plan once for parent and child; whether it has a late stage decides who waits for
  * whom. */
-static int plan_open(CrateChild *crate, int plan_fd, PlanReader *ret_reader, bool *ret_has_late,
+static int plan_open(CrateChild *crate, int plan_fd, InitContext *context,
                      ProtoFailure *ret_failure) {
         PlanReader reader;
         PlanOp op;
@@ -47,19 +48,21 @@ static int plan_open(CrateChild *crate, int plan_fd, PlanReader *ret_reader, boo
         r = plan_map(plan_fd, &crate->plan_data, &crate->plan_size);
         if (r < 0)
                 return failure_set(ret_failure, -r, "plan", "");
-        r = plan_reader_init(ret_reader, crate->plan_data, crate->plan_size);
+        r = plan_reader_init(&context->plan, crate->plan_data, crate->plan_size);
         if (r != 0)
                 return failure_set(ret_failure, EBADMSG, "plan", "");
 
-        *ret_has_late = false;
-        reader = *ret_reader;
+        reader = context->plan;
         while (plan_reader_next(&reader, &op) == 0)
                 switch (plan_op_stage(op.type)) {
                 case PLAN_STAGE_TREE:
                         return failure_set(ret_failure, EINVAL, plan_op_type_to_string(op.type),
                                            op.path);
                 case PLAN_STAGE_LATE:
-                        *ret_has_late = true;
+                        context->has_late = true;
+                        break;
+                case PLAN_STAGE_NET:
+                        context->has_listens = true;
                         break;
                 default:
                         break;
@@ -142,10 +145,13 @@ int crate_child_new(const CrateMake *make, NetStock *nets, CrateChild **ret_crat
                 .mount_fd = -EBADF,
         };
 
-        r = plan_open(crate, make->plan_fd, &context.plan, &context.has_late, ret_failure);
+        r = plan_open(crate, make->plan_fd, &context, ret_failure);
         if (r < 0)
                 return error_trace(r);
         r = net_stock_enter(nets, ret_failure);
+        if (r < 0)
+                return error_trace(r);
+        r = listens_make(&crate->listens, &context.plan, ret_failure);
         if (r < 0)
                 return error_trace(r);
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)

@@ -7,6 +7,7 @@
  */
 
 #include "launcher/failure.h"
+#include "launcher/listen.h"
 #include "launcher/net.h"
 #include "launcher/outer.h"
 #include "plan/plan.h"
@@ -24,6 +25,7 @@ struct CrateChild {
                          init's exit */
         const void *plan_data;
         size_t plan_size;
+        Listens listens; /* until the host has them */
         CrateChild *next;
 };
 

@@ -20,6 +20,7 @@
 #include "ipc/link.h"
 #include "launcher/init-tree.h"
 #include "launcher/job.h"
+#include "launcher/net-counters.h"
 #include "launcher/seal.h"
 #include "launcher/verify.h"
 
@@ -36,6 +37,7 @@ typedef struct Init {
         Link link;
         int signal_fd;
         Job job;
+        bool has_listens;
         bool done;
         InitExited exited; /* what is known of the job's end, to be sent with it */
 } Init;
@@ -259,6 +261,8 @@ static void init_finish(Init *init, int wait_status) {
                 exited->n_processes += pid > 0;
         } while (pid > 0 || (pid < 0 && errno == EINTR));
         init->job.pid = 0;
+        if (init->has_listens)
+                net_counters_read(&exited->net_refused, &exited->net_unrouted);
         init_send_exited(init);
 }
 
@@ -323,6 +327,7 @@ _noreturn_ void init_run(InitContext *context) {
         setup_expect(context->setup_fd, SETUP_GO);
         init.link.fd = context->control_fd;
         init.link.userdata = &init;
+        init.has_listens = context->has_listens;
         init.signal_fd = init_open_signals(&failure);
         if (init.signal_fd < 0 || init_set_up(context, &view, &report, &failure) < 0)
                 init_fail(context->control_fd, &failure);

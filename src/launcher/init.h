@@ -27,7 +27,8 @@ typedef struct InitContext {
         int subuid_fd; /* the lock on this crate's uid lasts as long as init; -EBADF in user mode */
         PlanReader plan;
         bool has_late;
-        bool has_cgroup; /* was cloned into one */
+        bool has_listens; /* something is served in its network */
+        bool has_cgroup;  /* was cloned into one */
         uint32_t landlock_abi;
 } InitContext;
 

@@ -217,6 +217,9 @@ static int manager_on_make(void *userdata, Frame *frame) {
         manager->crates = crate;
         manager->n_crates++;
         made.pid = (uint32_t) crate->pid;
+        r = listens_send(&crate->listens, &manager->link, crate->id);
+        if (r < 0)
+                return error_trace(r);
         return error_fold(link_send(&manager->link, LAUNCHER_MADE, crate->id, &made, sizeof(made),
                                     &crate->pid_fd, 1));
 }

@@ -15,6 +15,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "plan/plan.h"
 
 /* lo is the first interface of every net namespace. */
 #define LO_INDEX 1
@@ -93,15 +94,15 @@ static int net_configure(ProtoFailure *ret_failure) {
                         r = failure_set(ret_failure, -r, "lo-up", "lo");
         }
         if (r == 0) {
-                r = local_route(socket, AF_INET, "198.18.0.0", 15);
+                r = local_route(socket, AF_INET, PLAN_NET4, PLAN_NET4_PREFIX);
                 if (r < 0)
-                        r = failure_set(ret_failure, -r, "local-route", "198.18.0.0/15");
+                        r = failure_set(ret_failure, -r, "local-route", PLAN_NET4);
         }
         if (r == 0) {
                 /* A host without IPv6 has crates without IPv6. */
-                r = local_route(socket, AF_INET6, "fd00:ac::", 64);
+                r = local_route(socket, AF_INET6, PLAN_NET6, PLAN_NET6_PREFIX);
                 if (r < 0 && r != -EAFNOSUPPORT && r != -EPERM)
-                        r = failure_set(ret_failure, -r, "local-route", "fd00:ac::/64");
+                        r = failure_set(ret_failure, -r, "local-route", PLAN_NET6);
                 else
                         r = 0;
         }

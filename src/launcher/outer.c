@@ -84,14 +84,17 @@ int idmap_userns(uint32_t inside_uid, uint32_t outside_uid, uint32_t inside_gid,
 
 /*
  * Root mode: what a launcher needs and no more. CAP_SYS_ADMIN for mounts and namespaces, SETUID and
- * SETGID to write id maps, NET_ADMIN for lo, SYS_CHROOT for setns, DAC_READ_SEARCH to reach
+ * SETGID to write id maps, NET_ADMIN for lo, NET_BIND_SERVICE for the ports of what a crate may
+ * reach, SYS_CHROOT for setns, DAC_READ_SEARCH to reach
  * workspaces in private folders, DAC_OVERRIDE to clone into cgroups of another owner, KILL for
  * crates' processes, SYS_RESOURCE where the host gives it.
  */
 static int drop_capabilities(ProtoFailure *ret_failure) {
         static const cap_value_t keep[] = {
-                CAP_SYS_ADMIN,       CAP_SETUID,       CAP_SETGID, CAP_NET_ADMIN,    CAP_SYS_CHROOT,
-                CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_KILL,   CAP_SYS_RESOURCE,
+                CAP_SYS_ADMIN,       CAP_SETUID,           CAP_SETGID,
+                CAP_NET_ADMIN,       CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT,
+                CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,     CAP_KILL,
+                CAP_SYS_RESOURCE,
         };
         uint64_t kept = 0;
         cap_t caps;

@@ -13,6 +13,7 @@
 static const char *const stage_names[] = {
         [PLAN_STAGE_TREE] = "tree",
         [PLAN_STAGE_LATE] = "late",
+        [PLAN_STAGE_NET] = "net",
         [PLAN_STAGE_CRATE] = "crate",
 };
 
@@ -26,6 +27,7 @@ static const struct {
         {PLAN_RECURSIVE, "recursive"},
         {PLAN_SUBSET_PID, "pids-only"},
         {PLAN_DIRECTORY, "directory"},
+        {PLAN_DATAGRAM, "udp"},
 };
 
 static const struct {
@@ -69,6 +71,15 @@ static void print_amount(FILE *out, const char *label, uint64_t value) {
                 fprintf(out, " %s=%" PRIu64, label, value);
 }
 
+static void print_purpose(FILE *out, const PlanOp *op) {
+        char text[PLAN_PATH_MAX + 1];
+
+        memcpy(text, op->data, op->data_size);
+        text[op->data_size] = 0;
+        fputs(" for ", out);
+        print_string(out, text);
+}
+
 static void print_numbers(FILE *out, const PlanOp *op) {
         const char *name = "?";
 
@@ -82,6 +93,10 @@ static void print_numbers(FILE *out, const PlanOp *op) {
                         if (rlimit_names[i].resource == op->a)
                                 name = rlimit_names[i].name;
                 print_amount(out, name, op->b);
+                break;
+        case PLAN_OP_LISTEN:
+                print_amount(out, "port", op->a);
+                print_purpose(out, op);
                 break;
         case PLAN_OP_USERNS_MAX:
                 print_amount(out, "max", op->a);

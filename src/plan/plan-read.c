@@ -5,6 +5,7 @@
  * up, so a plan is checked from end to end before its first operation is carried out.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <string.h>
@@ -27,6 +28,8 @@ static const PlanOpInfo op_infos[_PLAN_OP_MAX] = {
                                      PLAN_RDONLY | PLAN_NOEXEC | PLAN_OPTIONAL | PLAN_RECURSIVE | PLAN_DIRECTORY, true, true },
         [PLAN_OP_LATE_HIDE]      = { "late-hide",      PLAN_STAGE_LATE,  PLAN_DIRECTORY | PLAN_OPTIONAL, true },
         [PLAN_OP_LATE_PRIVATE]   = { "late-private",   PLAN_STAGE_LATE,  0, true },
+        [PLAN_OP_LISTEN]         = { "listen",         PLAN_STAGE_NET,   PLAN_DATAGRAM | PLAN_OPTIONAL, false, true,
+                                     .may_have_data = true },
         [PLAN_OP_HOSTNAME]       = { "hostname",       PLAN_STAGE_CRATE, 0, false, true },
         [PLAN_OP_PROC]           = { "proc",           PLAN_STAGE_CRATE, PLAN_SUBSET_PID, true },
         [PLAN_OP_PROC_MASK]      = { "proc-mask",      PLAN_STAGE_CRATE, PLAN_DIRECTORY, true },
@@ -82,6 +85,17 @@ static bool path_is_normal(const char *path) {
         return true;
 }
 
+/* One of those that are local in every crate, and nothing else of the crate's. */
+static bool address_is_synthetic(const char *s) {
+        uint8_t address[16], net[16];
+
+        if (inet_pton(AF_INET, s, address) == 1)
+                return inet_pton(AF_INET, PLAN_NET4, net) == 1 && address[0] == net[0] &&
+                       (address[1] & 0xfe) == net[1];
+        return inet_pton(AF_INET6, s, address) == 1 && inet_pton(AF_INET6, PLAN_NET6, net) == 1 &&
+               memcmp(address, net, PLAN_NET6_PREFIX / 8) == 0;
+}
+
 static bool seccomp_data_is_sound(size_t size) {
         return size > 0 && size % sizeof(struct sock_filter) == 0 &&
                size / sizeof(struct sock_filter) <= BPF_MAXINSNS;
@@ -104,6 +118,11 @@ int plan_op_check(const PlanOp *op) {
         case PLAN_OP_BIND:
         case PLAN_OP_LATE_BIND:
                 return path_is_normal(op->source) ? 0 : PLAN_E_MALFORMED;
+        case PLAN_OP_LISTEN:
+                return address_is_synthetic(op->source) && op->a >= 1 && op->a <= UINT16_MAX &&
+                                       op->data_size <= PLAN_PATH_MAX
+                               ? 0
+                               : PLAN_E_MALFORMED;
         case PLAN_OP_SECCOMP:
                 return seccomp_data_is_sound(op->data_size) ? 0 : PLAN_E_MALFORMED;
         default:

@@ -7,11 +7,13 @@
  * hashed, is sent as one sealed memfd, and is interpreted by one loop in the launcher. A new
  * facility is one operation type here and one function there.
  *
- * The operations belong to three stages:
+ * The operations belong to four stages:
  *
  *   tree    once per template, by the launcher in its own mount namespace M0: the read-only tree
  *   late    once per crate, by the launcher, into the crate's mount namespace: what needs the
- * crate's id map, or lies below such crate   once per crate, by its init, before the seal
+ *           crate's id map, or lies below such
+ *   net     once per crate, by the launcher, in the crate's net namespace, before there is an init
+ *   crate   once per crate, by its init, before the seal
  *
  * Paths are absolute, normalised (no "//", "." or "..", no trailing "/"), at most PLAN_PATH_MAX
  * bytes; they are looked up inside of the new root only. Sources are host paths, looked up in the
@@ -33,6 +35,14 @@
 #define PLAN_PATH_MAX 1023U
 #define PLAN_OPS_MAX 1024U
 #define PLAN_SIZE_MAX (1U << 20)
+#define PLAN_LISTENS_MAX 512U
+
+/* Where a crate's own network ends and what is served from outside begins: addresses that are local
+ * in each crate's net namespace. */
+#define PLAN_NET4 "198.18.0.0"
+#define PLAN_NET4_PREFIX 15U
+#define PLAN_NET6 "fd00:ac::"
+#define PLAN_NET6_PREFIX 64U
 
 typedef enum PlanOpType {
         _PLAN_OP_INVALID,
@@ -71,6 +81,10 @@ typedef enum PlanOpType {
         PLAN_OP_LANDLOCK_SCOPE, /* scope bits where the ABI has them */
         PLAN_OP_SECCOMP,        /* data = struct sock_filter[]; source = profile name */
         PLAN_OP_INOTIFY_MAX,    /* a = user.max_inotify_instances inside, b = ..._watches */
+
+        /* net */
+        PLAN_OP_LISTEN, /* source = address, a = port, flags DATAGRAM and OPTIONAL, data = what it
+                           is for; a socket that the host is given */
         _PLAN_OP_MAX,
 } PlanOpType;
 
@@ -78,6 +92,7 @@ typedef enum PlanStage {
         PLAN_STAGE_TREE,
         PLAN_STAGE_LATE,
         PLAN_STAGE_CRATE,
+        PLAN_STAGE_NET,
 } PlanStage;
 
 enum {
@@ -87,7 +102,8 @@ enum {
         PLAN_RECURSIVE = 1U << 3,
         PLAN_SUBSET_PID = 1U << 4,
         PLAN_DIRECTORY = 1U << 5, /* the source is a directory; else a file */
-        _PLAN_FLAGS_ALL = (1U << 6) - 1,
+        PLAN_DATAGRAM = 1U << 6,  /* UDP; else TCP */
+        _PLAN_FLAGS_ALL = (1U << 7) - 1,
 };
 
 typedef struct PlanOp {

@@ -60,7 +60,7 @@ def launcher_capabilities():
     told = {f"CAP_{word}" for line in lines for word in line.split() if word.isupper()}
     tap.equal(has, told & has)
     tap.equal(has, {f"CAP_{name}" for name in (
-        "SYS_ADMIN NET_ADMIN SETUID SETGID SETPCAP SYS_CHROOT DAC_OVERRIDE DAC_READ_SEARCH CHOWN KILL "
+        "SYS_ADMIN NET_ADMIN NET_BIND_SERVICE SETUID SETGID SETPCAP SYS_CHROOT DAC_OVERRIDE DAC_READ_SEARCH CHOWN KILL "
         "SYS_RESOURCE").split()})
 
 

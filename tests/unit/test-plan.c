@@ -72,6 +72,11 @@ static const PlanOp samples[_PLAN_OP_MAX] = {
                              .source = "strict",
                              .data = filter,
                              .data_size = sizeof(filter)},
+        [PLAN_OP_LISTEN] = {.type = PLAN_OP_LISTEN,
+                            .source = "198.18.0.2",
+                            .a = 443,
+                            .data = "a.example",
+                            .data_size = 9},
 };
 
 #define FIRST_OP (_PLAN_OP_INVALID + 1)
@@ -191,7 +196,8 @@ START_TEST(test_names) {
         ck_assert_int_eq(plan_op_stage((PlanOpType) _i), _i <= PLAN_OP_HIDE ? PLAN_STAGE_TREE
                                                          : _i <= PLAN_OP_LATE_PRIVATE
                                                                  ? PLAN_STAGE_LATE
-                                                                 : PLAN_STAGE_CRATE);
+                                                         : _i == PLAN_OP_LISTEN ? PLAN_STAGE_NET
+                                                                                : PLAN_STAGE_CRATE);
 }
 END_TEST
 
@@ -245,6 +251,55 @@ START_TEST(test_check_types) {
                 op.path = "/a";
                 ck_assert_int_eq(plan_op_check(&op), PLAN_E_MALFORMED);
         }
+}
+END_TEST
+
+/* Only what is local in every crate, and a port. */
+static const struct {
+        const char *source;
+        uint64_t port;
+        bool good;
+} listens[] = {
+        {"198.18.0.1", 1, true},
+        {"198.19.255.255", 65535, true},
+        {"198.18.0.0", 53, true},
+        {"198.17.255.255", 1, false},
+        {"198.20.0.0", 1, false},
+        {"127.0.0.1", 80, false},
+        {"0.0.0.0", 80, false},
+        {"198.18.0.1", 0, false},
+        {"198.18.0.1", 65536, false},
+        {"fd00:ac::1", 53, true},
+        {"fd00:ac::ffff:1", 53, true},
+        {"fd00:ac:0:1::1", 53, false},
+        {"::1", 53, false},
+        {"::", 53, false},
+        {"198.18.0.1 ", 53, false},
+        {"a.example", 53, false},
+        {"::ffff:198.18.0.1", 53, false},
+};
+
+START_TEST(test_check_listen) {
+        PlanOp op = {.type = PLAN_OP_LISTEN,
+                     .path = "",
+                     .source = listens[_i].source,
+                     .a = listens[_i].port};
+
+        ck_assert_msg(plan_op_check(&op) == (listens[_i].good ? 0 : PLAN_E_MALFORMED), "%s %llu",
+                      op.source, (unsigned long long) op.a);
+}
+END_TEST
+
+START_TEST(test_check_listen_data) {
+        static const char data[PLAN_PATH_MAX + 1];
+        PlanOp op = samples[PLAN_OP_LISTEN];
+
+        op.path = "";
+        op.data = data;
+        op.data_size = sizeof(data) - 1;
+        ck_assert_int_eq(plan_op_check(&op), 0);
+        op.data_size++;
+        ck_assert_int_eq(plan_op_check(&op), PLAN_E_MALFORMED);
 }
 END_TEST
 
@@ -654,7 +709,8 @@ START_TEST(test_print) {
         char *p = text;
 
         for (char *line; (line = strsep(&p, "\n")) && p; n_lines++) {
-                const char *stage = &"tree\0late\0crate"[5 * plan_op_stage(FIRST_OP + n_lines)];
+                static const char *const stages[] = {"tree", "late", "crate", "net"};
+                const char *stage = stages[plan_op_stage(FIRST_OP + n_lines)];
                 const char *name = plan_op_type_to_string(FIRST_OP + n_lines);
 
                 ck_assert_msg(strncmp(line, stage, strlen(stage)) == 0, "%s", line);
@@ -679,6 +735,20 @@ static const struct {
           .flags = PLAN_RDONLY | PLAN_NOEXEC | PLAN_OPTIONAL | PLAN_RECURSIVE | PLAN_DIRECTORY},
          "tree  bind           /a from /b ro noexec optional recursive directory"},
         {{.type = PLAN_OP_HOSTNAME, .source = "crate"}, "crate hostname       crate"},
+        {{.type = PLAN_OP_LISTEN,
+          .source = "198.18.0.1",
+          .a = 53,
+          .data = "dns",
+          .data_size = 3,
+          .flags = PLAN_DATAGRAM},
+         "net   listen         198.18.0.1 port=53 for dns udp"},
+        {{.type = PLAN_OP_LISTEN,
+          .source = "fd00:ac::2",
+          .a = 443,
+          .data = "a\n",
+          .data_size = 2,
+          .flags = PLAN_OPTIONAL},
+         "net   listen         fd00:ac::2 port=443 for a\\x0a optional"},
         {{.type = PLAN_OP_PROC, .path = "/proc", .flags = PLAN_SUBSET_PID},
          "crate proc           /proc pids-only"},
         {{.type = PLAN_OP_TMPFS, .path = "/tmp", .a = 4096, .b = UINT64_MAX},
@@ -728,6 +798,8 @@ int main(void) {
         tcase_add_test(tcase, test_empty_plan);
         tcase_add_loop_test(tcase, test_names, FIRST_OP, _PLAN_OP_MAX);
         tcase_add_test(tcase, test_no_names);
+        tcase_add_loop_test(tcase, test_check_listen, 0, ELEMENTSOF(listens));
+        tcase_add_test(tcase, test_check_listen_data);
         tcase_add_loop_test(tcase, test_check_parts, FIRST_OP, _PLAN_OP_MAX);
         tcase_add_test(tcase, test_check_types);
         tcase_add_loop_test(tcase, test_check_paths, 0, ELEMENTSOF(paths));
