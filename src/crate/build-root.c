@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "basic/error.h"
+#include "crate/egress-plan.h"
 
 static const char *const merged_links[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
@@ -26,8 +27,9 @@ static const char nsswitch_text[] =
         "protocols: files\nservices: files\nethers: files\nrpc: files\n";
 static const char hostname_text[] = "crate\n";
 static const char shells_text[] = "/bin/sh\n/bin/bash\n";
-/* No search list, and no server yet: names that are not in hosts fail at once. */
-static const char resolv_text[] = "options timeout:1 attempts:1\n";
+/* No search list. Where a crate reaches nothing, nobody serves that address, and names that are not
+ * in hosts fail at once. */
+static const char resolv_text[] = "nameserver " EGRESS_STUB4 "\noptions timeout:3 attempts:1\n";
 
 static int add_file(CratePlan *tree, const char *path, const char *text) {
         return plan_add(tree, &(PlanOp){.type = PLAN_OP_FILE,

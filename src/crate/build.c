@@ -75,6 +75,7 @@ static const struct {
 void crate_plans_done(CratePlans *plans) {
         plans->tree = plan_free(plans->tree);
         plans->crate = plan_free(plans->crate);
+        plans->egress = egress_plan_free(plans->egress);
         strv_done(&plans->notes);
 }
 
@@ -299,6 +300,17 @@ static int build_crate(const CrateRequest *request, const SeccompProfile *profil
         return r;
 }
 
+static int build_egress(const CrateRequest *request, CratePlans *plans, CrateError *ret_error) {
+        int r;
+
+        if (!request->egress || request->egress->n_items == 0)
+                return 0;
+        r = egress_plan_new(request->egress, &request->egress_settings, &plans->egress, ret_error);
+        if (r == 0)
+                r = egress_plan_add(plans->egress, plans->crate);
+        return r == EGRESS_PLAN_E_INVALID ? CRATE_BUILD_E_INVALID : error_trace(r);
+}
+
 static int check_limits(const Limits *limits, CrateError *ret_error) {
         uint64_t open_files = limits->max[LIMIT_OPEN_FILES];
         char given[LIMIT_TEXT_SIZE], least[LIMIT_TEXT_SIZE];
@@ -364,6 +376,8 @@ int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateE
         r = plan_new(&plans.tree);
         if (r == 0)
                 r = plan_new(&plans.crate);
+        if (r == 0)
+                r = build_egress(request, &plans, ret_error);
         if (r == 0)
                 r = fill_table(request, &table, plans.tree, ret_error);
         if (r > 0)

@@ -7,6 +7,7 @@
  */
 
 #include "basic/string-util.h"
+#include "crate/egress-plan.h"
 #include "crate/result.h"
 #include "plan/plan.h"
 #include "policy/template.h"
@@ -26,6 +27,8 @@ typedef struct CrateRequest {
         const CrateBind *binds; /* of agentcrate-run's --ro and --rw */
         size_t n_binds;
         const Limits *limits;
+        const DestinationList *egress; /* what the job may reach; NULL or empty: nothing */
+        EgressSettings egress_settings;
         /* The broker starts a launcher once and gives each job's workspace later: the tree must
          * hold for any. */
 } CrateRequest;
@@ -35,6 +38,7 @@ typedef struct CratePlans {
         CratePlan *crate; /* for crate_new() */
         StrV notes;       /* skipped paths and the like, for --print-plan */
         bool workspace_rw;
+        EgressPlan *egress; /* for crate_new(); NULL: nothing is reached */
         char digest[PLAN_DIGEST_SIZE];
 } CratePlans;
 

@@ -107,6 +107,7 @@ void crate_release(Crate *crate) {
         crate->proc_fd = fd_close(crate->proc_fd);
         crate->job_fd = fd_close(crate->job_fd);
         crate->script_fd = fd_close(crate->script_fd);
+        crate_release_egress(crate);
 }
 
 static void crate_decide_outcome(Crate *crate) {
@@ -193,7 +194,7 @@ static void crate_finish(Crate *crate) {
 
 void crate_finish_if_drained(Crate *crate) {
         if (crate->state == CRATE_STATE_ENDED && crate->dead && crate->stream_fds[0] < 0 &&
-            crate->stream_fds[1] < 0)
+            crate->stream_fds[1] < 0 && crate->egress.id == 0)
                 crate_finish(crate);
 }
 
@@ -205,6 +206,7 @@ void crate_end(Crate *crate) {
         crate->deadline_usec = crate->sample_usec = 0;
         crate->drain_usec = now_usec() + CRATE_DRAIN_USEC;
         crate_unwatch(crate, &crate->stdin_fd);
+        crate_end_egress(crate);
 }
 
 /* Ends without a job's own end: could not be made, or was lost. */

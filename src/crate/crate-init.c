@@ -43,11 +43,15 @@ static uint32_t crate_max_processes(const Crate *crate) {
         return (uint32_t) max + 1;
 }
 
-static int crate_send_job(Crate *crate) {
+int crate_send_job(Crate *crate) {
         InitJob message = {.rows = crate->job.rows, .columns = crate->job.columns};
         int fds[3], r;
         size_t n = 0;
 
+        if (crate->state != CRATE_STATE_READY || crate->job_sent ||
+            (crate->egress.wanted && !crate->egress.ready))
+                return 0;
+        crate->job_sent = true;
         fds[n++] = crate->job_fd;
         message.max_processes = crate_max_processes(crate);
         if (crate->job.stdin_mode != CRATE_STDIN_NULL)
@@ -210,6 +214,8 @@ static int on_init_exited(void *userdata, Frame *frame) {
                 result->ended_itself = crate->ladder == LADDER_NONE;
         }
 
+        result->n_refused = exited.net_refused;
+        result->n_unrouted = exited.net_unrouted;
         crate_look_back(crate);
         crate_name_killed(crate, &exited);
         crate_end(crate);

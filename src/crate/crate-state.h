@@ -49,6 +49,17 @@ typedef struct Looking {
                                        job's, and since when; see doubt_memory() */
 } Looking;
 
+/* What is reached from inside, if anything is. */
+typedef struct CrateEgress {
+        Egress *egress;
+        EgressPlan *plan; /* NULL: nothing is, or it was told */
+        int *sockets;     /* by listen operation, until they are handed over; -EBADF: none */
+        size_t n_sockets, n_told;
+        uint32_t id; /* of the session; 0: there is none */
+        bool wanted; /* the job waits for ready */
+        bool ready;
+} CrateEgress;
+
 struct Crate {
         Launcher *launcher;
         uint32_t id;
@@ -67,6 +78,8 @@ struct Crate {
         int stdin_fd;
         size_t stdin_done;
         int job_fd, script_fd; /* memfds, until they are sent */
+        bool job_sent;
+        CrateEgress egress;
         CgroupCrate *cgroup;
         LimitsMeans means;
 
@@ -82,6 +95,8 @@ struct Crate {
 };
 
 /* --- crate.c: the epoll and the timer --- */
+/* Ends every entry from outside; the crate may be gone afterwards. */
+void crate_settle(Crate *crate);
 int crate_watch(Crate *crate, int fd, CrateSource source, uint32_t events);
 void crate_unwatch(Crate *crate, int *fd);
 int crate_arm_timer(Crate *crate);
@@ -89,6 +104,14 @@ int crate_arm_timer(Crate *crate);
 /* --- crate-job.c: what is handed to init --- */
 int crate_copy_job(Crate *crate, const CrateJob *job);
 int crate_make_job(Crate *crate, const CrateJob *job);
+
+/* --- crate-egress.c: what is reached from inside --- */
+int crate_take_egress(Crate *crate, const CrateSpec *spec);
+/* Has the sockets served, now that there is an init. */
+void crate_begin_egress(Crate *crate);
+/* The job is over: the report is asked for. */
+void crate_end_egress(Crate *crate);
+void crate_release_egress(Crate *crate);
 
 /* --- crate-end.c: limits, and the ways to the end --- */
 void crate_init_limits(Crate *crate);
@@ -127,6 +150,8 @@ void crate_write_stdin(Crate *crate);
 
 /* --- crate-init.c: what init says --- */
 void crate_on_init(Crate *crate);
+/* Sends the job, if all that it needs stands. 0 or a negative errno. */
+int crate_send_job(Crate *crate);
 void crate_on_dead(Crate *crate);
 /* The permit table of init's link. */
 extern const LinkPermit crate_init_permits[];

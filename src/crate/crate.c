@@ -100,6 +100,7 @@ static void crate_on_drained(Crate *crate, uint64_t now) {
         bool by_force = crate->cancelled || crate->result.limit.name != _LIMIT_INVALID;
 
         crate->dead = true;
+        crate_release_egress(crate);
         for (size_t i = 0; i < 2; i++) {
                 crate_read_stream(crate, (CrateStream) i);
                 if (!crate->paused[i] || by_force)
@@ -163,7 +164,7 @@ static void crate_on_event(Crate *crate, CrateSource source) {
  * What ends every entry from outside: the timer is set anew, and if the result stands the owner
  * hears of it. The owner may free the crate in that call, so nothing is touched after it.
  */
-static void crate_settle(Crate *crate) {
+void crate_settle(Crate *crate) {
         crate_finish_if_drained(crate);
         if (crate->state < CRATE_STATE_DONE)
                 (void) crate_arm_timer(crate);
@@ -198,6 +199,8 @@ void crate_on_made(Crate *crate, int pid_fd) {
                 crate->ladder = LADDER_INIT;
         if (crate->ladder == LADDER_INIT)
                 (void) pidfd_send_signal(pid_fd, SIGKILL, NULL, 0);
+        crate_begin_egress(crate);
+        crate_settle(crate);
 }
 
 void crate_on_failed(Crate *crate, const ProtoFailure *failure) {
@@ -330,8 +333,10 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         int r;
 
         crate = calloc(1, sizeof(*crate));
-        if (!crate)
+        if (!crate) {
+                (void) egress_plan_free(spec->egress_plan);
                 return error_origin(-ENOMEM);
+        }
         *crate = (Crate){
                 .launcher = launcher,
                 .state = CRATE_STATE_MAKING,
@@ -349,6 +354,9 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
                 .script_fd = -EBADF,
         };
         crate_result_init(&crate->result);
+        r = crate_take_egress(crate, spec);
+        if (r < 0)
+                return error_trace(r);
         memcpy(crate->result.plan_digest, spec->plan_digest, PLAN_DIGEST_SIZE);
         crate->result.workspace_rw = spec->workspace_rw;
         crate->cgroup = spec->cgroup;

@@ -15,6 +15,8 @@
  */
 
 #include "basic/string-util.h"
+#include "crate/egress-plan.h"
+#include "crate/egress.h"
 #include "crate/launcher.h"
 #include "crate/limits-means.h"
 #include "crate/result.h"
@@ -77,6 +79,9 @@ typedef struct CrateSpec {
          * are its part are in force already. Borrowed. NULL: whatever does without a cgroup. */
         const LimitsMeans *means;
         const StrV *notes; /* on its limits, for the record; borrowed; NULL: none */
+        /* What the crate reaches, by whom. Consumed, also on failure; NULL: nothing. */
+        EgressPlan *egress_plan;
+        Egress *egress; /* borrowed until the crate is freed */
 } CrateSpec;
 
 /* Asks the launcher for a crate and queues the job. On failure nothing was started and on_end does

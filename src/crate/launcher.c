@@ -89,6 +89,20 @@ static int on_made(void *userdata, Frame *frame) {
         return 0;
 }
 
+static int on_sockets(void *userdata, Frame *frame) {
+        Launcher *launcher = userdata;
+        LauncherSockets message;
+        LauncherEntry *entry;
+
+        memcpy(&message, frame->payload, sizeof(message));
+        entry = launcher_find(launcher, frame->header.id, false);
+        if (!entry || message.n != frame->n_fds)
+                return error_origin(-EBADMSG);
+        return entry->crate
+                       ? crate_on_sockets(entry->crate, message.first, frame->fds, frame->n_fds)
+                       : 0;
+}
+
 static int on_gone(void *userdata, Frame *frame) {
         Launcher *launcher = userdata;
         LauncherEntry *entry;
@@ -137,6 +151,8 @@ static const LinkPermit launcher_permits[] = {
         {LAUNCHER_FAILED, ANY, sizeof(ProtoFailure), sizeof(ProtoFailure), 0, 0, on_failed},
         {LAUNCHER_MADE, LAUNCHER_STATE_READY, sizeof(LauncherMade), sizeof(LauncherMade), 1, 1,
          on_made},
+        {LAUNCHER_SOCKETS, LAUNCHER_STATE_READY, sizeof(LauncherSockets), sizeof(LauncherSockets),
+         1, FRAME_FDS_MAX, on_sockets},
         {LAUNCHER_GONE, LAUNCHER_STATE_READY, sizeof(LauncherGone), sizeof(LauncherGone), 0, 0,
          on_gone},
 };

@@ -9,6 +9,7 @@
 #include "basic/string-util.h"
 #include "basic/time-util.h"
 #include "basic/utf8-cut.h"
+#include "crate/denied.h"
 
 #define EXIT_RUNNER_FAILED 125
 #define EXIT_NOT_EXECUTABLE 126
@@ -107,6 +108,7 @@ void crate_result_init(CrateResult *result) {
 
 void crate_result_done(CrateResult *result) {
         free(result->template);
+        json_decref(result->denied);
         crate_error_done(&result->error);
         capture_done(&result->out);
         capture_done(&result->err);
@@ -262,6 +264,12 @@ fail:
         return NULL;
 }
 
+static bool egress_to_usage(json_t *object, const CrateEgressUse *use) {
+        return !use->known || (member(object, "egress_connections", json_count(use->connections)) &&
+                               member(object, "egress_bytes_in", json_count(use->bytes_in)) &&
+                               member(object, "egress_bytes_out", json_count(use->bytes_out)));
+}
+
 static json_t *usage_to_json(const CrateResult *result) {
         json_t *object = json_object();
 
@@ -271,7 +279,8 @@ static json_t *usage_to_json(const CrateResult *result) {
             member(object, "memory_peak_bytes", json_count(result->memory_peak_bytes)) &&
             member(object, "pids_peak", json_known(result->pids_peak)) &&
             member(object, "io_read_bytes", json_known(result->io_read_bytes)) &&
-            member(object, "io_write_bytes", json_known(result->io_write_bytes)))
+            member(object, "io_write_bytes", json_known(result->io_write_bytes)) &&
+            egress_to_usage(object, &result->egress))
                 return object;
         json_decref(object);
         return NULL;
@@ -345,8 +354,7 @@ json_t *crate_result_to_json(const CrateResult *result, bool with_output) {
             member(record, "limits", limits_to_json(result)) &&
             stream_to_json(record, "stdout", &result->out, with_output) &&
             stream_to_json(record, "stderr", &result->err, with_output) &&
-            /* A crate has no network yet that anything could be denied on. */
-            member(record, "denied", json_array()) &&
+            member(record, "denied", denied_to_json(result)) &&
             member(record, "usage", usage_to_json(result)) &&
             member(record, "evidence", evidence_to_json(result)) &&
             member(record, "plan_digest", json_text(result->plan_digest))) {

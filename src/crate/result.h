@@ -62,6 +62,12 @@ typedef struct CrateBreach {
         const char *enforced_by; /* static */
 } CrateBreach;
 
+/* What went through agentcrate-egress. */
+typedef struct CrateEgressUse {
+        bool known; /* the job could reach something, and it was reported */
+        uint64_t connections, bytes_in, bytes_out, n_denied;
+} CrateEgressUse;
+
 #define CRATE_EVIDENCE_MAX 16U
 
 typedef struct CrateEvidence {
@@ -89,6 +95,9 @@ typedef struct CrateResult {
         uint64_t memory_peak_bytes; /* largest single process where nothing better is known */
         /* LIMIT_UNLIMITED: not known. */
         uint64_t pids_peak, io_read_bytes, io_write_bytes;
+        CrateEgressUse egress;
+        json_t *denied;                 /* an array, of the egress report; NULL: there was none */
+        uint64_t n_refused, n_unrouted; /* connections, by the counters of the crate's network */
         CrateEvidence evidence[CRATE_EVIDENCE_MAX];
         size_t n_evidence;
         char plan_digest[PLAN_DIGEST_SIZE];

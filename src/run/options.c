@@ -72,6 +72,18 @@ static int take_bind(const Option *option, const char *value, void *target, char
         return 0;
 }
 
+static int take_allow(const Option *option _unused_, const char *value, void *target,
+                      char **ret_text) {
+        RunOptions *options = target;
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = destination_list_parse(&options->allow, value, &text);
+        if (r == DESTINATION_E_INVALID)
+                return option_invalid(ret_text, "--allow: %s", text);
+        return error_trace(r);
+}
+
 static int take_cwd(const Option *option _unused_, const char *value, void *target,
                     char **ret_text) {
         RunOptions *options = target;
@@ -196,6 +208,11 @@ static const Option option_table[] = {
          "read-only. Without it /workspace is empty and private"},
         {"ro", 0, "PATH", take_bind, 0, "show the host's PATH, read-only, at the same place"},
         {"rw", 0, "PATH", take_bind, 0, "show the host's PATH, writable, at the same place"},
+        {"allow", 0, "NAME:PORT[/TYPE][@CIDR,...]", take_allow, 0,
+         "let the command connect to that name and port; TYPE says what is spoken there: tls "
+         "(default "
+         "for port 443), http (80) or tcp, which is anything (others); @CIDR opens private, "
+         "loopback or host addresses that the name leads to; may be given repeatedly"},
         {NULL, 'C', "DIR", take_cwd, 0,
          "start the command in this folder of the crate; a relative one is below /workspace"},
         {NULL, 'e', "NAME[=VALUE]", take_env, 0,
@@ -311,6 +328,7 @@ void run_options_done(RunOptions *options) {
         free(options->profile);
         free(options->timeout);
         free(options->result);
+        destination_list_done(&options->allow);
         *options = (RunOptions){};
 }
 
@@ -331,8 +349,9 @@ int run_options_parse(int argc, char *const *argv, RunOptions *ret_options, char
 
 void run_options_print_help(FILE *out) {
         fputs("Usage: agentcrate-run [OPTIONS] [--] COMMAND [ARG...]\n"
-              "Run a command in a fresh crate: new namespaces, no network, no capabilities, and\n"
-              "of the host only what the template and the options show.\n\n",
+              "Run a command in a fresh crate: new namespaces, no capabilities, no network but\n"
+              "what --allow names, and of the host only what the template and the options "
+              "show.\n\n",
               out);
         option_table_print(&run_options_table, out);
         fputs("\nExit status: the command's own; 128+n when signal n ended it; 124 wall_time; 137\n"

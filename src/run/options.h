@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "basic/string-util.h"
+#include "policy/destination.h"
 #include "policy/limits.h"
 
 typedef struct RunBind {
@@ -36,7 +37,8 @@ typedef struct RunOptions {
         char *template; /* NULL: host */
         char *profile;  /* NULL: the template's */
         Limits limits;  /* only what was given counts */
-        char *timeout;  /* as given */
+        DestinationList allow;
+        char *timeout; /* as given */
         Enforce enforce;
         OnHit on_hit;
         bool on_hit_given;

@@ -81,8 +81,9 @@ static void report_diags(const DiagList *diags) {
                 report("the configuration is not usable, and it was not said why");
 }
 
-/* The template, and as root the range of uids that we share with the broker. */
-static int load_policy(const char *name, RunSetup *setup) {
+/* The template; as root the range of uids that we share with the broker; and what holds for all
+ * that is reached. */
+static int load_policy(const char *name, bool allows, RunSetup *setup) {
         _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
         _cleanup_(strv_done) StrV dirs = STRV_NULL;
         int r;
@@ -90,7 +91,7 @@ static int load_policy(const char *name, RunSetup *setup) {
         r = policy_default_dirs(&dirs);
         if (r >= 0)
                 r = policy_load_template(&dirs, name, &diags, &setup->template);
-        if (r == 0 && geteuid() == 0)
+        if (r == 0 && (geteuid() == 0 || allows || setup->template->egress.n_items > 0))
                 r = policy_load_config(&dirs, &diags, &setup->config);
         if (r == POLICY_E_INVALID) {
                 report_diags(&diags);
@@ -131,6 +132,17 @@ static int merge_limits(Limits *limits, const Template *template, const RunOptio
         return error_trace(limits_fit_disk(limits, notes));
 }
 
+/* The template's, and those of the command line. */
+static int merge_egress(RunSetup *setup, const RunOptions *options) {
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = destination_list_merge(&setup->egress, &setup->template->egress, &text);
+        if (r == 0)
+                r = destination_list_merge(&setup->egress, &options->allow, &text);
+        return r == DESTINATION_E_INVALID ? report_failure("--allow: %s", text) : error_trace(r);
+}
+
 static int build_plans(RunSetup *setup, const RunOptions *options) {
         _cleanup_(host_paths_done) HostPaths paths = {};
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
@@ -148,6 +160,8 @@ static int build_plans(RunSetup *setup, const RunOptions *options) {
                 .binds = paths.binds,
                 .n_binds = paths.n_binds,
                 .limits = &setup->limits,
+                .egress = &setup->egress,
+                .egress_settings = egress_settings(&setup->config.egress),
         };
         r = crate_build_plans(&request, &setup->plans, &error);
         if (r == CRATE_BUILD_E_INVALID)
@@ -183,12 +197,14 @@ int run_setup_init(RunSetup *setup, const RunOptions *options) {
 
         config_init(&fresh.config);
         crate_job_init(&fresh.job);
-        r = load_policy(options->template ?: "host", &fresh);
+        r = load_policy(options->template ?: "host", options->allow.n_items > 0, &fresh);
         if (r == 0)
                 r = check_profile(options->profile);
         if (r != 0)
                 return r;
         r = merge_limits(&fresh.limits, fresh.template, options, &fresh.notes);
+        if (r == 0)
+                r = merge_egress(&fresh, options);
         if (r == 0)
                 r = build_plans(&fresh, options);
         if (r == 0)
@@ -241,6 +257,7 @@ void run_setup_done(RunSetup *setup) {
         config_done(&setup->config);
         crate_plans_done(&setup->plans);
         crate_job_done(&setup->job);
+        destination_list_done(&setup->egress);
         strv_done(&setup->notes);
 }
 

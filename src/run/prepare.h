@@ -18,6 +18,7 @@ typedef struct RunSetup {
         CratePlans plans;
         CrateJob job;
         LimitsMeans means; /* after run_setup_enforce() */
+        DestinationList egress;
         StrV notes;
 } RunSetup;
 

@@ -39,6 +39,7 @@ typedef struct Runner {
         RunCgroups cgroups;
         CgroupCrate *cgroup; /* of the crate */
         Crate *crate;
+        Egress *egress; /* NULL: the command reaches nothing */
         int signal_fd;
         int master;           /* of the job's terminal */
         OutputPump output[2]; /* by CrateStream */
@@ -59,6 +60,7 @@ static void runner_done(Runner *runner) {
         }
         if (runner->launcher)
                 runner->launcher = launcher_free(runner->launcher);
+        runner->egress = egress_free(runner->egress);
         /* The launcher has gone, and the crate too unless something holds it up. */
         if (runner->cgroups.tree)
                 cgroup_tree_leave(runner->cgroups.tree);
@@ -238,6 +240,7 @@ typedef enum PollSlot {
         POLL_SIGNAL,
         POLL_LAUNCHER,
         POLL_CRATE,
+        POLL_EGRESS,
         POLL_STDOUT,
         POLL_STDERR,
         POLL_SOURCE,
@@ -257,6 +260,8 @@ static void fill_polls(const Runner *runner, struct pollfd *polls) {
         if (!runner->launcher_gone)
                 polls[POLL_LAUNCHER].fd = launcher_get_fd(runner->launcher);
         polls[POLL_CRATE].fd = crate_get_fd(runner->crate);
+        if (runner->egress)
+                polls[POLL_EGRESS].fd = egress_get_fd(runner->egress);
         for (int i = 0; i < 2; i++)
                 if (output_pump_is_pending(&runner->output[i]))
                         polls[POLL_STDOUT + i] =
@@ -305,6 +310,8 @@ static int runner_step(Runner *runner) {
                 take_signals(runner);
         if (polls[POLL_LAUNCHER].revents)
                 r = dispatch_launcher(runner);
+        if (polls[POLL_EGRESS].revents)
+                egress_dispatch(runner->egress);
         /* A failure of the crate's own is a result: lost. */
         if (r >= 0 && polls[POLL_CRATE].revents && !runner->is_ended)
                 (void) crate_dispatch(runner->crate);
@@ -413,6 +420,17 @@ static int runner_enforce(Runner *runner) {
                                  cgroups->reason, &runner->cgroup);
 }
 
+static int runner_start_egress(Runner *runner) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        int r;
+
+        *runner->step = "cannot start agentcrate-egress";
+        r = egress_new(NULL, &runner->egress);
+        if (r == 0)
+                r = egress_start(runner->egress, &error);
+        return r == EGRESS_E_FAILED ? report_crate_error(&error) : error_trace(r);
+}
+
 static int runner_start(Runner *runner) {
         static const CrateCallbacks callbacks = {on_started, on_output, on_end};
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
@@ -431,6 +449,11 @@ static int runner_start(Runner *runner) {
         };
         int r;
 
+        if (setup->plans.egress && !runner->egress) {
+                r = runner_start_egress(runner);
+                if (r != 0)
+                        return r;
+        }
         *runner->step = "cannot look for cgroups";
         r = run_cgroups_wait(&runner->cgroups);
         if (r < 0)
@@ -446,6 +469,8 @@ static int runner_start(Runner *runner) {
         r = runner_enforce(runner);
         if (r != 0)
                 return r < 0 ? error_trace(r) : r;
+        spec.egress_plan = TAKE_PTR(setup->plans.egress);
+        spec.egress = runner->egress;
         spec.cgroup = runner->cgroup;
         spec.means = &setup->means;
         spec.notes = &setup->notes;
@@ -565,6 +590,12 @@ int run_command(const RunOptions *options, char **argv, const char **ret_step) {
                 r = runner_fork(&runner, argv);
                 if (r < 0)
                         return error_trace(r);
+        }
+        /* As the launcher, it starts while the plan is built. */
+        if (options->action == RUN_ACTION_RUN && options->allow.n_items > 0) {
+                r = runner_start_egress(&runner);
+                if (r != 0)
+                        return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
         }
         *ret_step = "cannot read the template and plan the crate";
         r = run_setup_init(&runner.setup, options);

@@ -243,6 +243,7 @@ START_TEST(test_help) {
                 "--on-hit end|refuse",
                 "--capture BYTES",
                 "--result FILE",
+                "--allow NAME:PORT[/TYPE][@CIDR,...]",
                 "--json",
                 "--tty",
                 "--print-plan",

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a job was refused, as its record has it. */
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "crate/result.h"
+
+#define DENIED_MAX 100U
+
+/* The list of a report of agentcrate-egress, without what is no entry of one. NULL: it is no
+ * report, or there is no memory. */
+json_t *denied_from_report(const void *data, size_t size);
+/* The member of the record. NULL: no memory. */
+json_t *denied_to_json(const CrateResult *result);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "crate/egress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "basic/error.h"
+#include "basic/process-util.h"
+#include "basic/string-util.h"
+#include "crate/crate-internal.h"
+#include "ipc/link.h"
+
+#define EGRESS_NAME "agentcrate-egress"
+#define EGRESS_LINK_FD 3
+/* It ends with its link, and has nothing to lose if it is killed instead. */
+#define EGRESS_END_MSEC 20
+/* We never wait in a send: what many sessions that begin at once are told must go in. */
+#define EGRESS_BUFFER (1 << 20)
+
+enum {
+        EGRESS_STATE_OPEN = 1U << 0,
+};
+
+typedef struct EgressSession EgressSession;
+
+struct EgressSession {
+        uint32_t id;
+        Crate *crate; /* NULL: nobody waits for its end any more */
+        bool ready;
+        EgressSession *next;
+};
+
+struct Egress {
+        const char *path;
+        int epoll_fd;
+        Link link;
+        pid_t pid;
+        uint32_t last_id;
+        EgressSession *sessions;
+};
+
+static EgressSession **session_place(Egress *egress, uint32_t id) {
+        EgressSession **p = &egress->sessions;
+
+        while (*p && (*p)->id != id)
+                p = &(*p)->next;
+        return p;
+}
+
+/* Takes it out, and tells whose it was. */
+static Crate *session_remove(Egress *egress, uint32_t id) {
+        EgressSession **p = session_place(egress, id), *session = *p;
+        Crate *crate = session ? session->crate : NULL;
+
+        if (session) {
+                *p = session->next;
+                free(session);
+        }
+        return crate;
+}
+
+/* --- what it says --- */
+
+static int on_ready(void *userdata, Frame *frame) {
+        EgressSession *session = *session_place(userdata, frame->header.id);
+
+        if (!session || session->ready)
+                return error_origin(-EBADMSG);
+        session->ready = true;
+        if (session->crate)
+                crate_on_egress_ready(session->crate);
+        return 0;
+}
+
+static int on_failed(void *userdata, Frame *frame) {
+        Egress *egress = userdata;
+        EgressSession *session = *session_place(egress, frame->header.id);
+        EgressFailed failed;
+        Crate *crate;
+
+        if (!session || session->ready)
+                return error_origin(-EBADMSG);
+        memcpy(&failed, frame->payload, sizeof(failed));
+        failed.text[sizeof(failed.text) - 1] = 0;
+        crate = session_remove(egress, frame->header.id);
+        if (crate)
+                crate_on_egress_failed(crate, failed.text);
+        return 0;
+}
+
+static int on_ended(void *userdata, Frame *frame) {
+        Egress *egress = userdata;
+        EgressEnded ended;
+        Crate *crate;
+
+        if (!*session_place(egress, frame->header.id))
+                return error_origin(-EBADMSG);
+        memcpy(&ended, frame->payload, sizeof(ended));
+        crate = session_remove(egress, frame->header.id);
+        if (crate)
+                crate_on_egress_ended(crate, &ended, frame->fds[0]);
+        return 0;
+}
+
+static const LinkPermit permits[] = {
+        {EGRESS_READY, EGRESS_STATE_OPEN, 0, 0, 0, 0, on_ready},
+        {EGRESS_FAILED, EGRESS_STATE_OPEN, sizeof(EgressFailed), sizeof(EgressFailed), 0, 0,
+         on_failed},
+        {EGRESS_ENDED, EGRESS_STATE_OPEN, sizeof(EgressEnded), sizeof(EgressEnded), 1, 1, on_ended},
+};
+
+/* --- its life --- */
+
+int egress_new(const char *path, Egress **ret_egress) {
+        _cleanup_(egress_freep) Egress *egress = calloc(1, sizeof(*egress));
+
+        if (!egress)
+                return error_origin(-ENOMEM);
+        egress->path = path;
+        egress->link = LINK_NULL;
+        egress->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (egress->epoll_fd < 0)
+                return error_origin(negative_errno());
+        *ret_egress = TAKE_PTR(egress);
+        return 0;
+}
+
+static void egress_close(Egress *egress) {
+        if (egress->link.fd >= 0)
+                (void) epoll_ctl(egress->epoll_fd, EPOLL_CTL_DEL, egress->link.fd, NULL);
+        link_done(&egress->link);
+        egress->link = LINK_NULL;
+        if (egress->pid > 0)
+                process_end(egress->pid, EGRESS_END_MSEC);
+        egress->pid = 0;
+}
+
+Egress *egress_free(Egress *egress) {
+        if (!egress)
+                return NULL;
+        egress_close(egress);
+        while (egress->sessions)
+                (void) session_remove(egress, egress->sessions->id);
+        egress->epoll_fd = fd_close(egress->epoll_fd);
+        free(egress);
+        return NULL;
+}
+
+static char *egress_program(void) {
+        const char *folder = secure_getenv("AGENTCRATE_LIBEXEC_DIR");
+        char *path;
+
+        return asprintf(&path, "%s/" EGRESS_NAME, string_empty(folder) ? LIBEXECDIR : folder) < 0
+                       ? NULL
+                       : path;
+}
+
+static int egress_spawn(Egress *egress, int *ret_fd, CrateError *ret_error) {
+        _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        _cleanup_(freep) char *program = egress_program();
+        int pair[2], r;
+
+        if (!program)
+                return error_origin(-ENOMEM);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_origin(negative_errno());
+        ours = pair[0];
+        theirs = pair[1];
+        r = process_spawn_with_link(program, EGRESS_NAME, theirs, EGRESS_LINK_FD, &egress->pid);
+        if (r < 0) {
+                egress->pid = 0;
+                (void) crate_error_set(
+                        ret_error, "egress", -r, program,
+                        "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
+                        "%s cannot be started: %s", program, strerror(-r));
+                return EGRESS_E_FAILED;
+        }
+        *ret_fd = TAKE_FD(ours);
+        return 0;
+}
+
+static int egress_connect(const char *path, int *ret_fd, CrateError *ret_error) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        _cleanup_(fd_closep) int fd = -EBADF;
+        int error = ENAMETOOLONG;
+
+        /* Nor may a full queue of the socket hold anybody up. */
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return error_origin(negative_errno());
+        if (strlen(path) < sizeof(address.sun_path)) {
+                memcpy(address.sun_path, path, strlen(path) + 1);
+                error = connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0 ? errno : 0;
+        }
+        if (error != 0) {
+                (void) crate_error_set(
+                        ret_error, "egress", error, path, "start agentcrate-egress.socket",
+                        "the egress service cannot be reached by %s: %s", path, strerror(error));
+                return EGRESS_E_FAILED;
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+int egress_start(Egress *egress, CrateError *ret_error) {
+        struct epoll_event event = {.events = EPOLLIN};
+        const int buffer = EGRESS_BUFFER;
+        int fd = -EBADF, r;
+
+        if (egress->link.fd >= 0)
+                return 0;
+        r = egress->path ? egress_connect(egress->path, &fd, ret_error)
+                         : egress_spawn(egress, &fd, ret_error);
+        if (r != 0)
+                return r;
+        egress->link = (Link){.fd = fd,
+                              .name = EGRESS_NAME,
+                              .permits = permits,
+                              .n_permits = ELEMENTSOF(permits),
+                              .state = EGRESS_STATE_OPEN,
+                              .userdata = egress};
+        (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+        if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
+            epoll_ctl(egress->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+                r = error_origin(negative_errno());
+                egress_close(egress);
+                return r;
+        }
+        return 0;
+}
+
+int egress_get_fd(const Egress *egress) {
+        return egress->epoll_fd;
+}
+
+pid_t egress_get_pid(const Egress *egress) {
+        return egress->pid;
+}
+
+/* Its jobs cannot go on: what they are connected to is closed. */
+static void egress_lose(Egress *egress) {
+        egress_close(egress);
+        while (egress->sessions) {
+                Crate *crate = session_remove(egress, egress->sessions->id);
+
+                if (crate)
+                        crate_on_egress_lost(crate);
+        }
+}
+
+void egress_dispatch(Egress *egress) {
+        int r = LINK_E_AGAIN;
+
+        do
+                r = egress->link.fd >= 0 ? link_dispatch(&egress->link, MSG_DONTWAIT)
+                                         : LINK_E_AGAIN;
+        while (r == 0);
+        if (r != LINK_E_AGAIN)
+                egress_lose(egress);
+}
+
+/* --- sessions --- */
+
+static int send_sockets(Egress *egress, uint32_t id, const int *fds, size_t n_fds) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n_fds; i += FRAME_FDS_MAX) {
+                size_t n = size_min(n_fds - i, FRAME_FDS_MAX);
+                const EgressSockets message = {.first = (uint32_t) i, .n = (uint32_t) n};
+
+                r = link_send(&egress->link, EGRESS_SOCKETS, id, &message, sizeof(message), fds + i,
+                              n);
+        }
+        return r;
+}
+
+int egress_open(Egress *egress, Crate *crate, int document_fd, const int *fds, size_t n_fds,
+                uint32_t *ret_id, CrateError *ret_error) {
+        const EgressOpen message = {.n_sockets = (uint32_t) n_fds};
+        EgressSession *session;
+        int r;
+
+        r = egress_start(egress, ret_error);
+        if (r != 0)
+                return r;
+        session = calloc(1, sizeof(*session));
+        if (!session)
+                return error_origin(-ENOMEM);
+        session->id = ++egress->last_id ?: ++egress->last_id;
+        session->crate = crate;
+        session->next = egress->sessions;
+        egress->sessions = session;
+
+        r = link_send(&egress->link, EGRESS_OPEN, session->id, &message, sizeof(message),
+                      &document_fd, 1);
+        if (r != 0)
+                (void) session_remove(egress, session->id);
+        else {
+                r = send_sockets(egress, session->id, fds, n_fds);
+                if (r != 0)
+                        egress_forget(egress, session->id);
+        }
+        if (r == 0) {
+                *ret_id = session->id;
+                return 0;
+        }
+        (void) crate_error_set(ret_error, "egress", r < 0 ? -r : EPIPE, NULL, "try again",
+                               r == -ENOBUFS ? "agentcrate-egress is busy"
+                                             : "agentcrate-egress has ended");
+        return EGRESS_E_FAILED;
+}
+
+void egress_end(Egress *egress, uint32_t id) {
+        if (!*session_place(egress, id))
+                return;
+        if (link_send(&egress->link, EGRESS_CLOSE, id, NULL, 0, NULL, 0) != 0)
+                (void) shutdown(egress->link.fd, SHUT_RDWR);
+}
+
+void egress_forget(Egress *egress, uint32_t id) {
+        EgressSession *session = *session_place(egress, id);
+
+        if (!session || !session->crate)
+                return;
+        session->crate = NULL;
+        egress_end(egress, id);
+}
