@@ -3,12 +3,16 @@
 """bench-broker.py [-n RUNS] [-c IN_FLIGHT]
 
 What a tool call costs through the broker: sandbox_exec of /usr/bin/true over the UNIX socket, cold,
-by turns with the plain command, started by this same process; the rate with several calls in flight; and
-what broker and launcher keep resident.
+by turns with the plain command, started by this same process; the rate with several calls in flight;
+what broker and launcher keep resident; and what records cost: the same call by turns at a broker that
+writes its audit log and sends traces, and at one that can do neither.
 """
 
 import argparse
+import json
 import os
+import shutil
+import subprocess
 import sys
 import time
 
@@ -16,6 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import mcp  # pylint: disable=wrong-import-position
 import table  # pylint: disable=wrong-import-position
+import tap  # pylint: disable=wrong-import-position
 
 WARM_UP = 5
 TRUE = ["/usr/bin/true"]
@@ -110,6 +115,50 @@ def print_memory(when, broker):
         print(f"{when:24} {name_of(pid):20} {rss:8} KiB resident {pss:8} KiB proportional")
 
 
+# In a process of its own: a thread here would take its time from what is measured.
+COLLECTOR = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import otlp
+with otlp.Collector() as collector:
+    print(collector.url, flush=True)
+    sys.stdin.read()
+    print(len(otlp.roots(collector.spans())), flush=True)
+"""
+
+
+def without_records():
+    """An environment whose broker goes on without its log, and sends nothing anywhere."""
+    place = tap.folder("off")
+    env = tap.clean_env(AGENTCRATE_DATA_DIR=place)
+    shutil.copytree(os.path.join(tap.data_dir(), "templates.d"), os.path.join(place, "templates.d"))
+    audit = {"path": "/dev/null/audit.jsonl", "on_failure": "continue"}
+    tap.write(os.path.join(place, "agentcrated.json"), json.dumps({"audit": audit}))
+    return env
+
+
+def measure_records(runs):
+    lib = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")
+    with subprocess.Popen([sys.executable, "-c", COLLECTOR, lib], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as collector:
+        url = collector.stdout.readline().strip()
+        samples = {"no audit log, no traces": [], "audit log and traces": []}
+        with mcp.Broker(env=without_records(), state=tap.folder("none")) as off, \
+                mcp.Broker(env=tap.clean_env(OTEL_EXPORTER_OTLP_ENDPOINT=url)) as on, \
+                off.client() as client_off, on.client() as client_on:
+            clients = list(zip(samples, (client_off, client_on)))
+            for run in range(runs + WARM_UP):
+                # Whoever comes second finds a warmer machine: that changes sides, too.
+                for name, client in clients if run % 2 else reversed(clients):
+                    begin = time.perf_counter()
+                    call(client)
+                    if run >= WARM_UP:
+                        samples[name].append(time.perf_counter() - begin)
+        told, _ = collector.communicate("")
+    table.print_table("what records cost", samples)
+    print(f"calls whose traces were received: {told.strip()} of {runs + WARM_UP}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=150, metavar="RUNS")
@@ -125,6 +174,7 @@ def main():
         found = rate(client, options.n, options.c)
         print(f"\n{options.c} calls in flight: {found:.0f} calls a second")
         print_memory("after these", broker)
+    measure_records(options.n)
 
 
 if __name__ == "__main__":

@@ -448,21 +448,41 @@ def failing(peer):
         peer.sendall(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")
 
 
+# What waits at most: the queue and the batch that is under way.
+KEPT_MAX = 1024 + 64
+CALLS = 1200
+
+
+def dropped(broker):
+    with socket.socket(socket.AF_UNIX) as web:
+        web.settimeout(20)
+        web.connect(broker.path)
+        web.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        text = b"".join(iter(lambda: web.recv(1 << 16), b"")).decode()
+    name = 'agentcrate_records_dropped_total{kind="trace"} '
+    return int(text.partition(name)[2].split()[0])
+
+
 def costs_nothing(serve):
-    """More calls than are ever kept: all succeed, memory stays, and so does the way to the end."""
+    """More calls than are ever kept: all succeed, memory stays, what is dropped is counted, and the way
+    to the end is as short as ever."""
     port = Port(serve)
     try:
         with mcp.Broker(env=environment(port.url)) as broker, broker.client() as client:
-            for _ in range(1200):
+            for _ in range(CALLS):
                 client.call("sandbox_exec", DENIED)
             settled = broker.memory()
             begin = time.monotonic()
-            for _ in range(1200):
+            for _ in range(CALLS):
                 tap.check(client.call("sandbox_exec", DENIED)["isError"], "not denied")
             tap.equal(client.exec("/bin/true")["exit_code"], 0)
             tap.check(time.monotonic() - begin < 60, "calls are held up")
             grown = broker.memory() - settled
             tap.check(grown < 8 << 20, f"{grown} bytes more")
+            lost = dropped(broker)
+            # The endless one has taken what it was sent, by its status.
+            least = 0 if serve is endless else 2 * CALLS + 1 - KEPT_MAX
+            tap.check(least <= lost <= 2 * CALLS + 1, f"{lost} were dropped")
             begin = time.monotonic()
             tap.equal(broker.stop(), 0)
             tap.check(time.monotonic() - begin < 20, "the stop is held up")
