@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * agentcrate-egress: alone has the network. It knows one message, to post a batch of traces to the
- * collector that it was told of at its start, and looks at nothing of the answer but the status.
+ * agentcrate-egress: alone has the network. It serves the names that crates may reach at sockets in
+ * their net namespaces, and posts batches of traces to the collector that it was told of.
  *
- * Without arguments it is a child of agentcrated; with them, it is a system service.
+ * Without arguments it is a child of agentcrated or agentcrate-run; with them, it is a system
+ * service.
  */
 
 #include <fcntl.h>
@@ -13,8 +14,8 @@
 #include <sys/socket.h>
 
 #include "basic/macros.h"
-#include "egress/egress.h"
 #include "egress/harden.h"
+#include "egress/serve.h"
 #include "egress/service.h"
 
 #define EGRESS_LINK_FD 3
@@ -35,12 +36,13 @@ int main(int argc, char *argv[]) {
         if (argc > 1)
                 return service_main(argc, argv);
         if (!link_is_ours(EGRESS_LINK_FD)) {
-                fputs("agentcrate-egress: this program is started by agentcrated, which hands it a "
-                      "socket as file descriptor 3\n",
+                fputs("agentcrate-egress: this program is started by agentcrated or "
+                      "agentcrate-run, "
+                      "which hand it a socket as file descriptor 3\n",
                       stderr);
                 return EXIT_FAILURE;
         }
         if (harden() < 0)
                 return EXIT_FAILURE;
-        return egress_serve(EGRESS_LINK_FD) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return serve_host(EGRESS_LINK_FD) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One POST after the other to one place, by libcurl. */
-
-#include <stdbool.h>
+/* One POST after the other to one place, by libcurl, beside whatever else the loop serves. */
 
 #include "egress/collector.h"
+#include "egress/loop.h"
 
 typedef struct Poster Poster;
 
-/* Asked again and again while a post is under way; true gives it up. */
-typedef bool (*PosterGiveUp)(void *userdata);
+typedef void (*PosterDone)(void *userdata, const EgressPosted *posted);
 
 /* Takes what collector holds, on success. 0 or a negative errno. */
-int poster_new(Collector *collector, PosterGiveUp give_up, void *userdata, Poster **ret_poster);
+int poster_new(Loop *loop, Collector *collector, PosterDone done, void *userdata,
+               Poster **ret_poster);
+/* Gives up the post that is under way. */
 Poster *poster_free(Poster *poster);
 DEFINE_CLEANUP(Poster, poster_free);
 
-/* Waits for the answer, no longer than the collector's time. */
-void poster_post(Poster *poster, const void *body, size_t size, EgressPosted *ret_posted);
+/* done is called later, and once: when there is an answer, or when the collector's time is over.
+ * body is borrowed until then. */
+void poster_post(Poster *poster, const void *body, size_t size);

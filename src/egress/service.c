@@ -12,8 +12,8 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
-#include "egress/egress.h"
 #include "egress/harden.h"
+#include "egress/serve.h"
 
 #define SERVICE_LISTEN_FD 3
 
@@ -36,8 +36,8 @@ static _printf_(1, 2) int complain(const char *format, ...) {
 
 static void print_help(void) {
         fputs("Usage: agentcrate-egress --user NAME\n"
-              "Post traces to a collector for agentcrated. Started by its socket unit, or by "
-              "agentcrated itself.\n\n"
+              "Serve the names that crates may reach, and post traces to a collector, for "
+              "agentcrated.\nStarted by its socket unit, or by agentcrated itself.\n\n"
               "  --user NAME           who may connect beside root\n"
               "  -h, --help            print this text\n"
               "      --version         print the version\n",
@@ -104,22 +104,20 @@ static bool may_connect(const Service *service, int fd) {
                (peer.uid == 0 || peer.uid == service->uid);
 }
 
-/* A broker that broke the protocol is heard no more; the next one, which may be well, is. */
-static int serve(const Service *service) {
-        for (;;) {
-                _cleanup_(fd_closep) int fd = accept4(SERVICE_LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
+static bool admit(void *userdata, int fd) {
+        const Service *service = userdata;
 
-                if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-                        continue;
-                if (fd < 0)
-                        return complain("nobody can connect: %s", strerror(errno));
-                if (!may_connect(service, fd))
-                        (void) complain("somebody who is neither root nor %s has connected and is "
-                                        "not served",
-                                        service->user);
-                else if (egress_serve(TAKE_FD(fd)) < 0)
-                        (void) complain("the broker broke the protocol; its link is closed");
-        }
+        if (may_connect(service, fd))
+                return true;
+        (void) complain("somebody who is neither root nor %s has connected and is not served",
+                        service->user);
+        return false;
+}
+
+/* A broker that broke the protocol is heard no more; the next one, which may be well, is. */
+static void told(void *userdata _unused_, int result) {
+        if (result < 0)
+                (void) complain("the broker broke the protocol; its link is closed");
 }
 
 int service_main(int argc, char *argv[]) {
@@ -148,5 +146,7 @@ int service_main(int argc, char *argv[]) {
                 (void) complain("its rights cannot be given away: %s", strerror(-r));
                 return EXIT_FAILURE;
         }
-        return serve(&service) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        r = serve_hosts(SERVICE_LISTEN_FD, admit, told, &service);
+        (void) complain("nobody can connect: %s", strerror(-r));
+        return EXIT_FAILURE;
 }

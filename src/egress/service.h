@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* agentcrate-egress as a system service: a listening socket is passed in, and one broker after the
- * other is served. Returns the exit status. */
+/* agentcrate-egress as a system service: a listening socket is passed in, and every broker that
+ * connects is served. Returns the exit status. */
 int service_main(int argc, char *argv[]);

@@ -18,6 +18,7 @@ LIBRARIES = {
     "jansson": ("libjansson.so", rb"\bjson_(loads?b?|dumps|object|array|string)(_\w+)?\b"),
     "libsystemd": ("libsystemd.so", rb"\bsd_(event|bus|listen_fds|notify|journal)\w*"),
     "libcurl": ("libcurl", rb"\bcurl_(easy|multi|global)_\w+"),
+    "c-ares": ("libcares", rb"\bares_(init|getaddrinfo|process)\w*"),
     "nettle": ("libnettle.so", rb"\bnettle_\w+"),
     "pcre2": ("libpcre2", rb"\bpcre2_\w+"),
     "llhttp": ("libllhttp", rb"\bllhttp_(init|execute|settings_init)\b"),
@@ -27,12 +28,13 @@ PROGRAMS = {
     "agentcrate-launcher": (tap.libexec, [], list(LIBRARIES)),
     "agentcrate-scope": (tap.libexec, ["libsystemd"],
                          [library for library in LIBRARIES if library != "libsystemd"]),
-    "agentcrate-egress": (tap.libexec, ["libcurl"],
-                          [library for library in LIBRARIES if library != "libcurl"]),
+    "agentcrate-egress": (tap.libexec, ["c-ares", "jansson", "libcurl"],
+                          [library for library in LIBRARIES
+                           if library not in ("c-ares", "jansson", "libcurl")]),
     "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle", "llhttp"],
-                    ["libcurl", "libseccomp"]),
+                    ["c-ares", "libcurl", "libseccomp"]),
     "agentcrate-run": (tap.program, ["jansson", "nettle"],
-                       ["libsystemd", "libcurl", "libseccomp", "llhttp", "pcre2"]),
+                       ["c-ares", "libsystemd", "libcurl", "libseccomp", "llhttp", "pcre2"]),
 }
 
 # What a folder may include beside itself. An arrow never points back.
@@ -47,7 +49,7 @@ MAY_INCLUDE = {
     "scope": "basic ipc cgroup",
     "crate": "basic ipc plan policy cgroup",
     "launcher": "basic ipc plan",
-    "egress": "basic ipc",
+    "egress": "basic ipc http",
     "record": "basic",
     "http": "basic",
     "broker": "basic ipc plan schema policy record http mcp cgroup scope crate",
@@ -59,7 +61,8 @@ MAY_INCLUDE = {
 # crate have no libsystemd, since agentcrate-run shall start quickly.
 MAY_USE = {
     "systemd": "broker doctor record scope",
-    "jansson": "basic crate mcp broker doctor cli",
+    "ares": "egress",
+    "jansson": "basic crate egress mcp broker doctor cli",
     "nettle": "plan crate mcp policy record",
     "netlink": "launcher",
     "sys/capability": "launcher",

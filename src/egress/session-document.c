@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "egress/session-document.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "basic/error.h"
+#include "basic/json-scan.h"
+#include "egress/destination-name.h"
+
+typedef struct Parse {
+        JsonDoc *doc;
+        SessionReason *reason;
+        size_t n_sockets;
+        bool used[EGRESS_SESSION_SOCKETS_MAX];
+} Parse;
+
+static const char *const types[_DESTINATION_TYPE_MAX] = {
+        [DESTINATION_TLS] = "tls",
+        [DESTINATION_HTTP] = "http",
+        [DESTINATION_TCP] = "tcp",
+};
+
+const char *destination_type_to_string(DestinationType type) {
+        return types[type];
+}
+
+static void destination_done(Destination *name) {
+        for (size_t i = 0; i < name->n_slots; i++)
+                free(name->slots[i].name);
+        for (size_t i = 0; i < name->n_ports; i++)
+                free(name->ports[i].open.items);
+        free(name->slots);
+        free(name->ports);
+        free(name->name);
+}
+
+SessionDocument *session_document_free(SessionDocument *document) {
+        if (!document)
+                return NULL;
+
+        for (size_t i = 0; i < document->n_names; i++)
+                destination_done(&document->names[i]);
+        free(document->names);
+        free(document->deny.items);
+        strv_done(&document->servers);
+        free(document);
+        return NULL;
+}
+
+/* --- what JSON there may be --- */
+
+static int fault(const Parse *parse, const JsonNode *node, const char *what) {
+        _cleanup_(freep) char *path = NULL;
+
+        if (!node) {
+                (void) snprintf(parse->reason->text, sizeof(parse->reason->text), "its document %s",
+                                what);
+                return SESSION_DOCUMENT_E_INVALID;
+        }
+        path = json_node_path(parse->doc, node);
+        if (!path)
+                return error_origin(-ENOMEM);
+        (void) snprintf(parse->reason->text, sizeof(parse->reason->text),
+                        "in its document, at line %u, \"%.80s\" %s", node->line, path, what);
+        return SESSION_DOCUMENT_E_INVALID;
+}
+
+/* An object with these members, each at most once, and no others. */
+static int check_object(const Parse *parse, const JsonNode *node, const char *const *members) {
+        if (!node || node->type != JSON_NODE_OBJECT)
+                return fault(parse, node, "is no object");
+        for (const JsonNode *child = node->first; child; child = child->next) {
+                const char *const *member = members;
+                size_t size;
+                const char *key = json_node_key_bytes(parse->doc, child, &size);
+
+                while (*member && !(strlen(*member) == size && memcmp(*member, key, size) == 0))
+                        member++;
+                if (!*member)
+                        return fault(parse, child, "is unknown");
+        }
+        return 0;
+}
+
+/* An array of so many entries. */
+static int check_array(const Parse *parse, const JsonNode *parent, const char *member, size_t min,
+                       size_t max, const JsonNode **ret_array) {
+        const JsonNode *node = member ? json_node_member(parse->doc, parent, member) : parent;
+
+        if (!node)
+                return fault(parse, parent, "lacks a member");
+        if (node->type != JSON_NODE_ARRAY)
+                return fault(parse, node, "is no list");
+        if (node->n_children < min || node->n_children > max)
+                return fault(parse, node, "has too few or too many entries");
+        *ret_array = node;
+        return 0;
+}
+
+static int read_number(const Parse *parse, const JsonNode *parent, const char *member, uint64_t min,
+                       uint64_t max, uint64_t *ret_number) {
+        const JsonNode *node = json_node_member(parse->doc, parent, member);
+
+        if (!node)
+                return fault(parse, parent, "lacks a member");
+        if (json_node_uint64(parse->doc, node, ret_number) != 0 || *ret_number < min ||
+            *ret_number > max)
+                return fault(parse, node, "is no number that it can be");
+        return 0;
+}
+
+static int read_string(const Parse *parse, const JsonNode *node, char **ret_string) {
+        int r;
+
+        r = json_node_string(parse->doc, node, ret_string, NULL);
+        return r > 0 ? fault(parse, node, "is no text") : error_trace(r);
+}
+
+/* --- its parts --- */
+
+static int read_cidrs(const Parse *parse, const JsonNode *parent, const char *member,
+                      CidrList *ret_cidrs) {
+        const JsonNode *array;
+        int r;
+
+        r = check_array(parse, parent, member, 0, SESSION_CIDRS_MAX, &array);
+        if (r != 0)
+                return r;
+        ret_cidrs->items = calloc(array->n_children + 1, sizeof(Cidr));
+        if (!ret_cidrs->items)
+                return error_origin(-ENOMEM);
+        for (const JsonNode *node = array->first; node; node = node->next) {
+                _cleanup_(freep) char *text = NULL;
+
+                r = read_string(parse, node, &text);
+                if (r != 0)
+                        return r;
+                if (!cidr_parse(text, &ret_cidrs->items[ret_cidrs->n_items++]))
+                        return fault(parse, node, "is no network");
+        }
+        return 0;
+}
+
+static int read_socket(Parse *parse, const JsonNode *node, int *ret_number) {
+        int64_t number;
+
+        if (json_node_int64(parse->doc, node, &number) != 0 || number < -1 ||
+            number >= (int64_t) parse->n_sockets)
+                return fault(parse, node, "is no number of a socket");
+        if (number >= 0 && parse->used[number])
+                return fault(parse, node, "is a socket that has a place already");
+        if (number >= 0)
+                parse->used[number] = true;
+        *ret_number = (int) number;
+        return 0;
+}
+
+static int read_sockets(Parse *parse, const JsonNode *array, int *ret_numbers) {
+        int r = 0;
+
+        for (const JsonNode *node = array->first; r == 0 && node; node = node->next)
+                r = read_socket(parse, node, ret_numbers++);
+        return r;
+}
+
+static int read_slot_sockets(Parse *parse, const JsonNode *parent, Destination *name,
+                             DestinationPort *port) {
+        const JsonNode *array;
+        int r;
+
+        r = check_array(parse, parent, "sockets", name->n_slots, name->n_slots, &array);
+        if (r != 0)
+                return r;
+        array = array->first;
+        for (size_t i = 0; i < name->n_slots; i++, array = array->next) {
+                const JsonNode *pair;
+
+                r = check_array(parse, array, NULL, 2, 2, &pair);
+                if (r == 0)
+                        r = read_sockets(parse, pair, port->sockets[i]);
+                if (r != 0)
+                        return r;
+                /* What has no listener of IPv6 is told no address of it. */
+                if (port->sockets[i][1] >= 0)
+                        name->slots[i].has_v6 = true;
+        }
+        return 0;
+}
+
+static int read_type(const Parse *parse, const JsonNode *parent, DestinationType *ret_type) {
+        const JsonNode *node = json_node_member(parse->doc, parent, "type");
+
+        for (size_t i = 0; node && i < ELEMENTSOF(types); i++)
+                if (json_node_string_equal(parse->doc, node, types[i])) {
+                        *ret_type = (DestinationType) i;
+                        return 0;
+                }
+        return fault(parse, node ?: parent, "is no type of a destination");
+}
+
+static int read_port(Parse *parse, const JsonNode *node, Destination *name) {
+        static const char *const members[] = {"port", "type", "addresses", "sockets", NULL};
+        DestinationPort *port = &name->ports[name->n_ports];
+        uint64_t number;
+        int r;
+
+        r = check_object(parse, node, members);
+        if (r == 0)
+                r = read_number(parse, node, "port", 1, UINT16_MAX, &number);
+        if (r == 0)
+                r = read_type(parse, node, &port->type);
+        if (r != 0)
+                return r;
+        name->n_ports++;
+        port->port = (uint16_t) number;
+        for (size_t i = 0; i + 1 < name->n_ports; i++)
+                if (name->ports[i].port == port->port)
+                        return fault(parse, node, "is a port for the second time");
+        r = read_cidrs(parse, node, "addresses", &port->open);
+        return r == 0 ? read_slot_sockets(parse, node, name, port) : r;
+}
+
+static int read_slot(const Parse *parse, const JsonNode *node, DestinationSlot *slot) {
+        _cleanup_(freep) char *v4 = NULL, *v6 = NULL;
+        const JsonNode *pair;
+        int r;
+
+        r = check_array(parse, node, NULL, 2, 2, &pair);
+        if (r == 0)
+                r = read_string(parse, pair->first, &v4);
+        if (r == 0)
+                r = read_string(parse, pair->first->next, &v6);
+        if (r != 0)
+                return r;
+        if (!address_parse(v4, &slot->v4) || slot->v4.family != AF_INET ||
+            !address_parse(v6, &slot->v6) || slot->v6.family != AF_INET6)
+                return fault(parse, node, "is no pair of an IPv4 and an IPv6 address");
+        return 0;
+}
+
+static int read_slots(const Parse *parse, const JsonNode *parent, Destination *name) {
+        const JsonNode *array;
+        int r;
+
+        r = check_array(parse, parent, "slots", 1, name->is_wildcard ? SESSION_SLOTS_MAX : 1,
+                        &array);
+        if (r != 0)
+                return r;
+        name->slots = calloc(array->n_children, sizeof(DestinationSlot));
+        if (!name->slots)
+                return error_origin(-ENOMEM);
+        for (const JsonNode *node = array->first; node; node = node->next) {
+                r = read_slot(parse, node, &name->slots[name->n_slots++]);
+                if (r != 0)
+                        return r;
+        }
+        if (name->is_wildcard)
+                return 0;
+        name->slots[0].name = strdup(name->name);
+        return name->slots[0].name ? 0 : error_origin(-ENOMEM);
+}
+
+static int read_ports(Parse *parse, const JsonNode *parent, Destination *name) {
+        const JsonNode *array;
+        int r;
+
+        r = check_array(parse, parent, "ports", 1, SESSION_PORTS_MAX, &array);
+        if (r != 0)
+                return r;
+        name->ports = calloc(array->n_children, sizeof(DestinationPort));
+        if (!name->ports)
+                return error_origin(-ENOMEM);
+        for (const JsonNode *node = array->first; r == 0 && node; node = node->next)
+                r = read_port(parse, node, name);
+        return r;
+}
+
+static int read_name(Parse *parse, const JsonNode *node, SessionDocument *document) {
+        static const char *const members[] = {"name", "slots", "ports", NULL};
+        Destination *name = &document->names[document->n_names];
+        int r;
+
+        r = check_object(parse, node, members);
+        if (r == 0)
+                r = read_string(parse, json_node_member(parse->doc, node, "name") ?: node,
+                                &name->name);
+        if (r != 0)
+                return r;
+        document->n_names++;
+        if (!destination_name_is_valid(name->name, true))
+                return fault(parse, node, "has no name of a host");
+        for (size_t i = 0; i + 1 < document->n_names; i++)
+                if (string_equal(document->names[i].name, name->name))
+                        return fault(parse, node, "is a name for the second time");
+        name->is_wildcard = destination_name_is_wildcard(name->name);
+        r = read_slots(parse, node, name);
+        return r == 0 ? read_ports(parse, node, name) : r;
+}
+
+static int read_names(Parse *parse, const JsonNode *root, SessionDocument *document) {
+        const JsonNode *array;
+        int r;
+
+        r = check_array(parse, root, "names", 0, SESSION_NAMES_MAX, &array);
+        if (r != 0)
+                return r;
+        document->names = calloc(array->n_children + 1, sizeof(Destination));
+        if (!document->names)
+                return error_origin(-ENOMEM);
+        for (const JsonNode *node = array->first; r == 0 && node; node = node->next)
+                r = read_name(parse, node, document);
+        return r;
+}
+
+static int read_limits(const Parse *parse, const JsonNode *root, SessionDocument *document) {
+        static const char *const members[] = {"connections", "idle_ms", "bytes", NULL};
+        const JsonNode *node = json_node_member(parse->doc, root, "limits");
+        int r;
+
+        r = check_object(parse, node ?: root, members);
+        if (r == 0)
+                r = read_number(parse, node, "connections", 1, SESSION_CONNECTIONS_MAX,
+                                &document->connections_max);
+        if (r == 0)
+                r = read_number(parse, node, "idle_ms", 1, UINT32_MAX, &document->idle_msec);
+        if (r == 0)
+                r = read_number(parse, node, "bytes", 0, INT64_MAX, &document->bytes_max);
+        return r;
+}
+
+static int read_resolver(const Parse *parse, const JsonNode *root, SessionDocument *document) {
+        static const char *const members[] = {"servers", NULL};
+        const JsonNode *node = json_node_member(parse->doc, root, "resolver"), *array;
+        int r;
+
+        if (!node)
+                return 0;
+        r = check_object(parse, node, members);
+        if (r == 0)
+                r = check_array(parse, node, "servers", 1, 8, &array);
+        if (r != 0)
+                return r;
+        for (node = array->first; node; node = node->next) {
+                _cleanup_(freep) char *text = NULL;
+                Address address;
+                uint16_t port;
+
+                r = read_string(parse, node, &text);
+                if (r != 0)
+                        return r;
+                if (!address_parse_with_port(text, &address, &port))
+                        return fault(parse, node, "is no ADDRESS:PORT");
+                r = strv_append(&document->servers, text);
+                if (r < 0)
+                        return error_trace(r);
+        }
+        return 0;
+}
+
+static int read_document(Parse *parse, const JsonNode *root, SessionDocument *document) {
+        static const char *const members[] = {"dns", "names", "deny", "limits", "resolver", NULL};
+        const JsonNode *dns;
+        int r;
+
+        r = check_object(parse, root, members);
+        if (r == 0)
+                r = check_array(parse, root, "dns", _SESSION_DNS_MAX, _SESSION_DNS_MAX, &dns);
+        if (r == 0)
+                r = read_sockets(parse, dns, document->dns);
+        if (r == 0)
+                r = read_names(parse, root, document);
+        if (r == 0)
+                r = read_cidrs(parse, root, "deny", &document->deny);
+        if (r == 0)
+                r = read_limits(parse, root, document);
+        return r == 0 ? read_resolver(parse, root, document) : r;
+}
+
+int session_document_parse(const char *text, size_t size, size_t n_sockets,
+                           SessionDocument **ret_document, SessionReason *ret_reason) {
+        _cleanup_(session_document_freep) SessionDocument *document = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        Parse parse = {.reason = ret_reason, .n_sockets = n_sockets};
+        JsonError error;
+        int r;
+
+        if (n_sockets > EGRESS_SESSION_SOCKETS_MAX)
+                return fault(&parse, NULL, "has too many sockets");
+        r = json_scan(text, size, &doc, &error);
+        if (r == JSON_SCAN_E_SYNTAX) {
+                (void) snprintf(ret_reason->text, sizeof(ret_reason->text),
+                                "its document is no JSON at line %u, column %u: %.80s", error.line,
+                                error.column, error.text);
+                return SESSION_DOCUMENT_E_INVALID;
+        }
+        if (r < 0)
+                return error_trace(r);
+        document = calloc(1, sizeof(*document));
+        if (!document)
+                return error_origin(-ENOMEM);
+        parse.doc = doc;
+        r = read_document(&parse, json_doc_root(doc), document);
+        if (r == 0)
+                *ret_document = TAKE_PTR(document);
+        return r;
+}

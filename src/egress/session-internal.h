@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of a session share. */
+
+#include "egress/denials.h"
+#include "egress/rate.h"
+#include "egress/resolver.h"
+#include "egress/session.h"
+
+#define SESSION_LOG_MAX 100U
+
+typedef struct Listener Listener;
+typedef struct Relay Relay;
+typedef struct Stub Stub;
+
+/* Of one name and port. */
+typedef struct PortUse {
+        uint64_t connections, bytes_in, bytes_out;
+} PortUse;
+
+struct Listener {
+        Session *session;
+        LoopFd fd; /* fd.fd is owned */
+        LoopTimer pause;
+        Destination *name;
+        DestinationSlot *slot;
+        DestinationPort *port;
+        PortUse *use;
+};
+
+/* One connection that has ended. */
+typedef struct LogEntry {
+        char *name;
+        uint16_t port;
+        Address address; /* family 0: none was dialled */
+        char *chain;     /* NULL: no other names led to it */
+        const char *end; /* static */
+        uint64_t bytes_in, bytes_out, usec;
+} LogEntry;
+
+struct Session {
+        SessionHost host;
+        SessionDocument *document;
+        Resolver *resolver; /* NULL: nothing was looked up yet */
+        Stub *stub;
+        Listener *listeners;
+        size_t n_listeners;
+        PortUse *uses;
+        Relay *relays;
+        size_t n_relays;
+        Rate accepts;
+        uint64_t connections, bytes_in, bytes_out;
+        Denials denials;
+        LogEntry log[SESSION_LOG_MAX];
+        size_t n_log;
+};
+
+/* --- session-name.c --- */
+
+enum {
+        _SESSION_FIND_E_SUCCESS,
+        SESSION_FIND_E_NONE, /* nothing allows it */
+        SESSION_FIND_E_FULL, /* a wildcard does, which has given away all its addresses */
+};
+
+/* The addresses of a name. A wildcard gives one of its pairs to a name that is asked for for the
+ * first time, and never to another one after that. */
+int session_find_slot(Session *session, const char *name, const DestinationSlot **ret_slot);
+
+/* --- relay.c --- */
+
+/* fd is consumed. */
+void relay_start(Listener *listener, int fd);
+Relay *relay_free(Relay *relay);
+/* All of them, at once. */
+void session_end_relays(Session *session);
+
+/* --- stub.c --- */
+
+/* The sockets are owned by the stub from here on; negative: none. */
+int stub_new(Session *session, const int sockets[static _SESSION_DNS_MAX], Stub **ret_stub);
+Stub *stub_free(Stub *stub);

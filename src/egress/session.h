@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A session: everything that one crate may reach, served at sockets that lie in its net namespace.
+ * The address of a listener is the name of a destination: what a client says of where it wants to
+ * go is compared with that, and never followed.
+ */
+
+#include "basic/string-util.h"
+#include "egress/host-address.h"
+#include "egress/loop.h"
+#include "egress/pipe-pool.h"
+#include "egress/session-document.h"
+#include "ipc/proto.h"
+
+typedef struct Session Session;
+
+/* What all sessions share. */
+typedef struct SessionHost {
+        Loop *loop;
+        PipePool *pipes;
+        HostAddresses *addresses;
+} SessionHost;
+
+/*
+ * Serves at once. sockets are owned by the session from here on, also if it fails; so is document.
+ * 0; SESSION_DOCUMENT_E_INVALID with the reason, if a socket is not what the document says; or a
+ * negative errno.
+ */
+int session_new(const SessionHost *host, SessionDocument *document, int *sockets, size_t n_sockets,
+                Session **ret_session, SessionReason *ret_reason);
+Session *session_free(Session *session);
+DEFINE_CLEANUP(Session, session_free);
+
+/* Closes every connection and socket; what is left can be reported. */
+void session_stop(Session *session);
+/* What the session was used for and refused: counters, and a JSON text of at most
+ * EGRESS_REPORT_MAX. */
+int session_report(const Session *session, EgressEnded *ret_counters, StrBuf *report);
