@@ -88,9 +88,11 @@ static bool read_question_name(Reader *reader, DnsQuery *query) {
                         at = put_byte(query->name, at, c, &query->is_plain);
                 }
         }
-        query->name[at] = 0;
-        if (at == 0)
+        if (at == 0) {
+                query->name[at++] = '.';
                 query->is_plain = false;
+        }
+        query->name[at] = 0;
         return true;
 }
 

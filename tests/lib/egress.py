@@ -109,9 +109,9 @@ class Egress:
             self.process.kill()
             self.process.wait()
             raise tap.Failed("agentcrate-egress does not end with its link") from None
-        errors = self.process.stderr.read()
-        self.process.stderr.close()
-        tap.equal(errors, b"", "what agentcrate-egress printed")
+        if not self.process.stderr.closed:
+            with self.process.stderr as file:
+                tap.equal(file.read(), b"", "what agentcrate-egress printed")
         return rc
 
     def kill(self):
