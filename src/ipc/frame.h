@@ -14,7 +14,7 @@
 
 #define FRAME_MAGIC 0x4143U /* "AC" */
 #define FRAME_VERSION 1U
-#define FRAME_PAYLOAD_MAX 8192U
+#define FRAME_PAYLOAD_MAX 2048U /* a frame is read onto the stack: half a page is enough */
 #define FRAME_FDS_MAX 8U
 
 typedef struct FrameHeader {
