@@ -19,6 +19,8 @@
 
 /* lo is the first interface of every net namespace. */
 #define LO_INDEX 1
+/* More than any of our requests or their acknowledgements takes. libnl's own sizes are pages. */
+#define MESSAGE_SIZE 256U
 
 static int nl_to_errno(int error) {
         switch (error) {
@@ -35,6 +37,16 @@ static int nl_to_errno(int error) {
         }
 }
 
+static struct nl_msg *request_new(int type, int flags) {
+        struct nl_msg *message = nlmsg_alloc_size(MESSAGE_SIZE);
+
+        if (message && !nlmsg_put(message, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags)) {
+                nlmsg_free(message);
+                return NULL;
+        }
+        return message;
+}
+
 /* Sends the message, waits for its acknowledgement and frees it. */
 static int request(struct nl_sock *socket, struct nl_msg *message) {
         int r;
@@ -47,7 +59,7 @@ static int lo_up(struct nl_sock *socket) {
         struct ifinfomsg info = {.ifi_index = LO_INDEX, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
         struct nl_msg *message;
 
-        message = nlmsg_alloc_simple(RTM_NEWLINK, 0);
+        message = request_new(RTM_NEWLINK, 0);
         if (!message || nlmsg_append(message, &info, sizeof(info), NLMSG_ALIGNTO) < 0)
                 return -ENOMEM;
         return request(socket, message);
@@ -69,7 +81,7 @@ static int local_route(struct nl_sock *socket, int family, const char *prefix,
 
         if (inet_pton(family, prefix, &address) != 1)
                 return -EINVAL;
-        message = nlmsg_alloc_simple(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
+        message = request_new(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
         if (!message || nlmsg_append(message, &route, sizeof(route), NLMSG_ALIGNTO) < 0 ||
             nla_put(message, RTA_DST, family == AF_INET ? 4 : 16, &address) < 0 ||
             nla_put_u32(message, RTA_OIF, LO_INDEX) < 0)
@@ -85,7 +97,11 @@ static int net_configure(ProtoFailure *ret_failure) {
         if (!socket)
                 return failure_set(ret_failure, ENOMEM, "netlink", "");
 
-        r = nl_connect(socket, NETLINK_ROUTE);
+        /* Answers are small: each is read at once, not measured first. */
+        nl_socket_disable_msg_peek(socket);
+        r = nl_socket_set_msg_buf_size(socket, MESSAGE_SIZE);
+        if (r == 0)
+                r = nl_connect(socket, NETLINK_ROUTE);
         if (r < 0)
                 r = failure_set(ret_failure, -nl_to_errno(r), "netlink", "");
         if (r == 0) {

@@ -108,8 +108,7 @@ static int drop_capabilities(ProtoFailure *ret_failure) {
         for (cap_value_t cap = 0; cap < (cap_value_t) cap_max_bits(); cap++) {
                 if (kept & (1ULL << cap))
                         continue;
-                if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 &&
-                    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+                if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
                         r = failure_here(ret_failure, "bounding-set", "");
                 (void) cap_set_flag(caps, CAP_PERMITTED, 1, &cap, CAP_CLEAR);
                 (void) cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_CLEAR);
