@@ -42,8 +42,26 @@ typedef struct Manager {
         CrateChild *crates;
         size_t n_crates;
         uint32_t landlock_abi;
-        struct pollfd polls[2 + LAUNCHER_CRATES_MAX];
+        struct pollfd *polls; /* of the link, the signals and each crate */
+        size_t polls_size;
 } Manager;
+
+/* They grow with the crates: each page that is touched costs a launcher of one crate as much as ten
+ * system calls. */
+static int manager_fit_polls(Manager *manager, size_t n_crates) {
+        size_t size = 2 + n_crates;
+        struct pollfd *polls;
+
+        if (size <= manager->polls_size)
+                return 0;
+        size = size_max(size, 2 * manager->polls_size);
+        polls = reallocarray(manager->polls, size, sizeof(*polls));
+        if (!polls)
+                return error_origin(-ENOMEM);
+        manager->polls = polls;
+        manager->polls_size = size;
+        return 0;
+}
 
 static int manager_send_failure(Manager *manager, uint32_t id, const ProtoFailure *failure) {
         return error_fold(
@@ -180,6 +198,8 @@ static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
                 return failure_set(ret_failure, EBADMSG, "make", "");
         if (manager->n_crates == LAUNCHER_CRATES_MAX)
                 return failure_set(ret_failure, EAGAIN, "make", "");
+        if (manager_fit_polls(manager, manager->n_crates + 1) < 0)
+                return failure_set(ret_failure, ENOMEM, "make", "");
         r = check_ids(manager, &message, ret_failure);
         if (r == 0)
                 r = check_cgroup(manager, message.has_cgroup ? frame->fds[2] : -EBADF, ret_failure);
@@ -364,6 +384,7 @@ static void manager_done(Manager *manager) {
         }
         net_stock_done(&manager->nets);
         outer_done(&manager->outer);
+        free(manager->polls);
 }
 
 /* Every signal at its default: what the host ignores must not reach a job. */
@@ -397,34 +418,32 @@ static void detach(void) {
 }
 
 int launcher_run_in(const LauncherContext *context, int link_fd) {
-        /* On the heap, so that of the many polls only those are ever touched that are used. */
-        _cleanup_(freep) Manager *manager = calloc(1, sizeof(*manager));
+        Manager manager = {
+                .context = context,
+                .link = {.fd = link_fd,
+                         .name = "host",
+                         .permits = manager_permits,
+                         .n_permits = ELEMENTSOF(manager_permits),
+                         .state = LAUNCHER_STATE_SETUP},
+                .subuid_fd = -EBADF,
+                .outer = OUTER_NULL,
+        };
         int r;
 
-        if (!manager)
-                return error_origin(-ENOMEM);
-        manager->context = context;
-        manager->link = (Link){
-                .fd = link_fd,
-                .name = "host",
-                .permits = manager_permits,
-                .n_permits = ELEMENTSOF(manager_permits),
-                .state = LAUNCHER_STATE_SETUP,
-                .userdata = manager,
-        };
-        manager->subuid_fd = -EBADF;
-        manager->outer = OUTER_NULL;
-        manager->outer.mode = context->mode;
-        manager->outer.roots = context->roots;
+        manager.link.userdata = &manager;
+        manager.outer.mode = context->mode;
+        manager.outer.roots = context->roots;
 
         detach();
-        r = reset_signals(&manager->signal_fd);
+        r = manager_fit_polls(&manager, 0);
+        if (r == 0)
+                r = reset_signals(&manager.signal_fd);
         if (r < 0)
                 return error_trace(r);
-        manager->landlock_abi = landlock_abi();
-        (void) manager_prepare(manager);
-        r = manager_loop(manager);
-        manager_done(manager);
+        manager.landlock_abi = landlock_abi();
+        (void) manager_prepare(&manager);
+        r = manager_loop(&manager);
+        manager_done(&manager);
         return r == -ESHUTDOWN ? 0 : error_trace(r);
 }
 
