@@ -246,6 +246,8 @@ static int launcher_send_setup(Launcher *launcher, const LauncherConfig *config)
         }
         if (config->one_shot)
                 setup.flags |= LAUNCHER_SETUP_ONE_SHOT;
+        if (config->no_late)
+                setup.flags |= LAUNCHER_SETUP_NO_LATE;
         if (config->cgroups) {
                 setup.flags |= LAUNCHER_SETUP_CGROUP;
                 fds[n++] = cgroup_tree_launcher_fd(config->cgroups);

@@ -21,6 +21,7 @@ typedef struct LauncherConfig {
         uint64_t subuid_base, subuid_count; /* root mode only */
         const CgroupTree *cgroups;          /* NULL: crates stay in the launcher's cgroup */
         bool one_shot; /* for one crate: the launcher ends as soon as that is sealed */
+        bool no_late;  /* no crate's plan has a late stage: the host's view need not be kept */
 } LauncherConfig;
 
 enum {

@@ -170,6 +170,7 @@ static int trial_set_up(Trial *trial, CrateError *ret_error) {
                 .subuid_count = config->subuid_count,
                 .cgroups = trial->cgroups.tree,
                 .one_shot = true,
+                .no_late = !plan_has_stage(trial->plans.crate, PLAN_STAGE_LATE),
         };
         CgroupFailure failure;
         int r;

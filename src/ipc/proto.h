@@ -61,12 +61,13 @@ enum {
         LAUNCHER_SETUP_SUBUIDS = 1U << 0,  /* the sub-uids' lock file follows */
         LAUNCHER_SETUP_CGROUP = 1U << 1,   /* the launcher's cgroup follows, below the subtree */
         LAUNCHER_SETUP_ONE_SHOT = 1U << 2, /* ends when its crate is sealed; no GONE follows */
+        LAUNCHER_SETUP_NO_LATE = 1U << 3,  /* no crate's plan will have a late stage */
 };
 
 typedef struct LauncherSetup {
         uint32_t mode;
         uint32_t net_stock; /* net namespaces to keep ready, 0 … 64 */
-        uint32_t flags;     /* LAUNCHER_SETUP_X: which fds follow the plan, in their order */
+        uint32_t flags;     /* LAUNCHER_SETUP_X; the fds follow the plan in their order */
         uint32_t reserved;
 } LauncherSetup;
 

@@ -39,13 +39,13 @@ CrateChild *crate_child_free(CrateChild *crate) {
 
 /* Checks the plan once for parent and child; whether it has a late stage decides who waits for
  * whom. */
-static int plan_open(CrateChild *crate, int plan_fd, InitContext *context,
+static int plan_open(CrateChild *crate, const CrateMake *make, InitContext *context,
                      ProtoFailure *ret_failure) {
         PlanReader reader;
         PlanOp op;
         int r;
 
-        r = plan_map(plan_fd, &crate->plan_data, &crate->plan_size);
+        r = plan_map(make->plan_fd, &crate->plan_data, &crate->plan_size);
         if (r < 0)
                 return failure_set(ret_failure, -r, "plan", "");
         r = plan_reader_init(&context->plan, crate->plan_data, crate->plan_size);
@@ -59,6 +59,10 @@ static int plan_open(CrateChild *crate, int plan_fd, InitContext *context,
                         return failure_set(ret_failure, EINVAL, plan_op_type_to_string(op.type),
                                            op.path);
                 case PLAN_STAGE_LATE:
+                        /* There is no view of the host to open anything in. */
+                        if (make->no_late)
+                                return failure_set(ret_failure, EINVAL,
+                                                   plan_op_type_to_string(op.type), op.path);
                         context->has_late = true;
                         break;
                 case PLAN_STAGE_NET:
@@ -101,18 +105,24 @@ static int open_namespace(pid_t pid, const char *name, ProtoFailure *ret_failure
 
 /* What has to happen between the clone and "go": afterwards init is not dumpable and its namespaces
  * cannot be opened. */
-static int crate_child_adopt(CrateChild *crate, ProtoFailure *ret_failure) {
+static int crate_child_adopt(CrateChild *crate, bool has_late, bool one_shot,
+                             ProtoFailure *ret_failure) {
         int r;
 
         r = idmap_write(crate->pid, INIT_UID, crate->uid, INIT_GID, crate->gid, ret_failure);
         if (r < 0)
                 return error_trace(r);
-        crate->user_fd = open_namespace(crate->pid, "user", ret_failure);
-        if (crate->user_fd < 0)
-                return crate->user_fd;
-        crate->mount_fd = open_namespace(crate->pid, "mnt", ret_failure);
-        if (crate->mount_fd < 0)
-                return crate->mount_fd;
+        if (has_late) {
+                crate->user_fd = open_namespace(crate->pid, "user", ret_failure);
+                if (crate->user_fd < 0)
+                        return crate->user_fd;
+        }
+        /* We end before the only crate does: there is no teardown to take off its init. */
+        if (has_late || !one_shot) {
+                crate->mount_fd = open_namespace(crate->pid, "mnt", ret_failure);
+                if (crate->mount_fd < 0)
+                        return crate->mount_fd;
+        }
         if (write(crate->setup_fd, &(char){SETUP_GO}, 1) != 1)
                 return failure_here(ret_failure, "setup-channel", "");
         return 0;
@@ -145,7 +155,7 @@ int crate_child_new(const CrateMake *make, NetStock *nets, CrateChild **ret_crat
                 .mount_fd = -EBADF,
         };
 
-        r = plan_open(crate, make->plan_fd, &context, ret_failure);
+        r = plan_open(crate, make, &context, ret_failure);
         if (r < 0)
                 return error_trace(r);
         r = net_stock_enter(nets, ret_failure);
@@ -166,7 +176,7 @@ int crate_child_new(const CrateMake *make, NetStock *nets, CrateChild **ret_crat
         if (crate->pid < 0)
                 return failure_here(ret_failure, "clone", "");
 
-        r = crate_child_adopt(crate, ret_failure);
+        r = crate_child_adopt(crate, context.has_late, make->one_shot, ret_failure);
         if (r < 0) {
                 crate_child_kill(crate);
                 return error_trace(r);

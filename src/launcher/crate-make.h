@@ -20,7 +20,8 @@ struct CrateChild {
         pid_t pid;
         int pid_fd;
         int setup_fd; /* -EBADF once init is sealed or gone */
-        int user_fd;  /* the crate's user namespace, taken before the seal makes that impossible */
+        int user_fd;  /* the crate's user namespace, taken for the late stage before the seal makes
+                         that impossible */
         int mount_fd; /* its mount namespace; closing it last takes the teardown of the tree off
                          init's exit */
         const void *plan_data;
@@ -37,6 +38,8 @@ typedef struct CrateMake {
         int cgroup_fd;  /* borrowed; -EBADF for none */
         int subuid_fd;  /* borrowed; -EBADF for none */
         uint32_t landlock_abi;
+        bool no_late; /* a plan with a late stage is refused */
+        bool one_shot; /* no other crate follows */
 } CrateMake;
 
 CrateChild *crate_child_free(CrateChild *crate);

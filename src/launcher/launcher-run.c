@@ -35,7 +35,7 @@ typedef struct Manager {
         Link link;
         int signal_fd;
         int subuid_fd; /* held, not used: the locks on sub-uids last as long as it is open */
-        bool one_shot;
+        bool one_shot, no_late;
         ProtoFailure prepare_failure; /* error 0: none */
         Outer outer;
         NetStock nets;
@@ -85,7 +85,7 @@ static int manager_prepare(Manager *manager) {
         if (!manager->context->has_entered)
                 r = outer_enter(&manager->outer.mode, &manager->prepare_failure);
         if (r == 0)
-                r = outer_prepare(&manager->outer, &manager->prepare_failure);
+                r = outer_prepare(&manager->prepare_failure);
         if (r == 0)
                 r = net_stock_add(&manager->nets, &manager->prepare_failure);
         return r < 0 ? error_trace(r) : 0;
@@ -130,11 +130,15 @@ static int manager_set_up(Manager *manager, const LauncherSetup *setup, Frame *f
                 r = outer_enter_cgroup(cgroup_fd, ret_failure);
         if (r < 0)
                 return error_trace(r);
-        r = outer_enter_tree(&manager->outer, &plan, ret_failure);
-        if (r < 0)
-                return error_trace(r);
         manager->nets.target = setup->net_stock;
         manager->one_shot = setup->flags & LAUNCHER_SETUP_ONE_SHOT;
+        manager->no_late = setup->flags & LAUNCHER_SETUP_NO_LATE;
+        if (!manager->no_late)
+                r = outer_keep_host(&manager->outer, ret_failure);
+        if (r == 0)
+                r = outer_enter_tree(&manager->outer, &plan, ret_failure);
+        if (r < 0)
+                return error_trace(r);
         return 0;
 }
 
@@ -215,6 +219,8 @@ static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
                 .cgroup_fd = message.has_cgroup ? frame->fds[2] : -EBADF,
                 .landlock_abi = manager->landlock_abi,
                 .subuid_fd = manager->subuid_fd,
+                .no_late = manager->no_late,
+                .one_shot = manager->one_shot,
         };
         r = crate_child_new(&make, &manager->nets, ret_crate, ret_failure);
         return r < 0 ? error_trace(r) : 0;

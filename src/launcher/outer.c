@@ -156,9 +156,11 @@ static int open_mount_namespace(ProtoFailure *ret_failure) {
         return fd < 0 ? failure_here(ret_failure, "mount-namespace", "/proc/self/ns/mnt") : fd;
 }
 
-int outer_prepare(Outer *outer, ProtoFailure *ret_failure) {
-        if (unshare(CLONE_NEWNS) < 0)
-                return failure_here(ret_failure, "mount-namespace", "");
+int outer_prepare(ProtoFailure *ret_failure) {
+        return unshare(CLONE_NEWNS) < 0 ? failure_here(ret_failure, "mount-namespace", "") : 0;
+}
+
+int outer_keep_host(Outer *outer, ProtoFailure *ret_failure) {
         /* Slave: what the host mounts later is seen, what it unmounts is not pinned, and nothing
          * goes back to it. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
@@ -166,12 +168,7 @@ int outer_prepare(Outer *outer, ProtoFailure *ret_failure) {
         outer->host_mnt_fd = open_mount_namespace(ret_failure);
         if (outer->host_mnt_fd < 0)
                 return outer->host_mnt_fd;
-
-        if (unshare(CLONE_NEWNS) < 0)
-                return failure_here(ret_failure, "mount-namespace", "");
-        if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-                return failure_here(ret_failure, "mount-private", "/");
-        return 0;
+        return unshare(CLONE_NEWNS) < 0 ? failure_here(ret_failure, "mount-namespace", "") : 0;
 }
 
 /* Whoever made the root may have put us there. Entering it once more would cost as much as the
@@ -207,6 +204,9 @@ int outer_enter_cgroup(int cgroup_fd, ProtoFailure *ret_failure) {
 int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure) {
         int r;
 
+        /* Only now is anything mounted. */
+        if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                return failure_here(ret_failure, "mount-private", "/");
         r = tree_build(tree, outer->roots, ret_failure);
         if (r < 0)
                 return error_trace(r);

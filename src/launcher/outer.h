@@ -25,11 +25,10 @@ typedef struct Outer {
  * capabilities but those that making a crate takes. Tells which mode that is.
  */
 int outer_enter(uint32_t *ret_mode, ProtoFailure *ret_failure);
-/*
- * Makes the mount namespaces, which needs no plan: the host may still be building one. The launcher
- * then sits in what will be M0, which still shows the host.
- */
-int outer_prepare(Outer *outer, ProtoFailure *ret_failure);
+/* Leaves the host's mount namespace, which needs no plan: the host may still be building one. */
+int outer_prepare(ProtoFailure *ret_failure);
+/* Keeps the namespace that shows the host as MH, for late stages, and goes on in a second one. */
+int outer_keep_host(Outer *outer, ProtoFailure *ret_failure);
 /*
  * One cgroup namespace for all crates, so that they see no more of the host's tree than their own
  * part: rooted at the delegated subtree, whose launcher/ is cgroup_fd, or at where the launcher is
@@ -37,7 +36,8 @@ int outer_prepare(Outer *outer, ProtoFailure *ret_failure);
  * leaf cannot be reached where nsdelegate is in force.
  */
 int outer_enter_cgroup(int cgroup_fd, ProtoFailure *ret_failure);
-/* Builds the tree; afterwards "/" is the template's. */
+/* Makes the namespace that the launcher sits in M0: builds the tree; afterwards "/" is the
+ * template's. */
 int outer_enter_tree(Outer *outer, PlanReader *tree, ProtoFailure *ret_failure);
 /* Enters MH: host paths are opened only here. */
 int outer_to_host(const Outer *outer, ProtoFailure *ret_failure);

@@ -12,6 +12,7 @@
 struct CratePlan {
         StrBuf wire; /* begins with the PlanHeader, kept up to date by each plan_add() */
         uint32_t n_ops;
+        uint32_t stages; /* a bit for each PlanStage that an operation belongs to */
 };
 
 CratePlan *plan_free(CratePlan *plan) {
@@ -95,8 +96,13 @@ int plan_add(CratePlan *plan, const PlanOp *op) {
         (void) strbuf_append(&plan->wire, padding, -size & (PLAN_ALIGN - 1));
 
         plan->n_ops++;
+        plan->stages |= 1U << plan_op_stage(copy.type);
         plan_update_header(plan);
         return 0;
+}
+
+bool plan_has_stage(const CratePlan *plan, PlanStage stage) {
+        return plan->stages & 1U << stage;
 }
 
 const void *plan_data(const CratePlan *plan, size_t *ret_size) {

@@ -126,6 +126,8 @@ int plan_new(CratePlan **ret_plan);
 /* Copies the operation. -EINVAL if it is not what its type asks for (see plan_op_check()), -E2BIG
  * beyond the maxima. */
 int plan_add(CratePlan *plan, const PlanOp *op);
+/* Whether any operation belongs to that stage. */
+bool plan_has_stage(const CratePlan *plan, PlanStage stage);
 const void *plan_data(const CratePlan *plan, size_t *ret_size);
 /* A sealed memfd with the wire form. */
 int plan_to_memfd(const CratePlan *plan, int *ret_fd);

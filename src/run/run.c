@@ -439,6 +439,7 @@ static int runner_start(Runner *runner) {
                 .tree = setup->plans.tree,
                 .net_stock = 0,
                 .one_shot = true,
+                .no_late = !plan_has_stage(setup->plans.crate, PLAN_STAGE_LATE),
                 .subuid_base = setup->config.subuid_base,
                 .subuid_count = setup->config.subuid_count,
         };

@@ -278,7 +278,7 @@ START_TEST(test_full) {
 
         make_pair(pair);
         ck_assert_int_eq(fcntl(pair[0], F_SETFL, O_NONBLOCK), 0);
-        while ((r = frame_send(pair[0], 1, (uint32_t) n, payload, 4096, NULL, 0)) == 0)
+        while ((r = frame_send(pair[0], 1, (uint32_t) n, payload, FRAME_PAYLOAD_MAX, NULL, 0)) == 0)
                 n++;
         ck_assert_int_eq(r, FRAME_E_AGAIN);
         ck_assert_int_gt(n, 0);
@@ -288,7 +288,7 @@ START_TEST(test_full) {
                 frame_done(&frame);
         }
         ck_assert_int_eq(frame_receive(pair[1], MSG_DONTWAIT, &frame), FRAME_E_AGAIN);
-        ck_assert_int_eq(frame_send(pair[0], 1, 1, payload, 4096, NULL, 0), 0);
+        ck_assert_int_eq(frame_send(pair[0], 1, 1, payload, FRAME_PAYLOAD_MAX, NULL, 0), 0);
 }
 END_TEST
 

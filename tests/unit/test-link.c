@@ -229,7 +229,7 @@ START_TEST(test_send) {
 
         /* No room is an error: nobody waits for a peer that does not read. */
         ck_assert_int_eq(fcntl(peer.link.fd, F_SETFL, O_NONBLOCK), 0);
-        while ((r = link_send(&peer.link, 5, 6, payload, 4096, NULL, 0)) == 0)
+        while ((r = link_send(&peer.link, 5, 6, payload, FRAME_PAYLOAD_MAX, NULL, 0)) == 0)
                 ;
         ck_assert_int_eq(r, -ENOBUFS);
         peer_done(&peer);
