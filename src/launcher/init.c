@@ -84,6 +84,18 @@ static void setup_expect(int fd, char expected) {
                 _exit(EXIT_FAILURE);
 }
 
+/* The launcher has ended: its descriptors are closed after its memory is given up. */
+static void setup_expect_end(int fd) {
+        char byte;
+        ssize_t n;
+
+        do
+                n = read(fd, &byte, 1);
+        while (n < 0 && errno == EINTR);
+        if (n != 0)
+                _exit(EXIT_FAILURE);
+}
+
 /* The inner ids. Capabilities stay, since the former id is not root of this namespace. Makes init
  * not dumpable on the way. */
 static int init_take_ids(ProtoFailure *ret_failure) {
@@ -332,6 +344,8 @@ _noreturn_ void init_run(InitContext *context) {
         if (init.signal_fd < 0 || init_set_up(context, &view, &report, &failure) < 0)
                 init_fail(context->control_fd, &failure);
 
+        if (context->is_heir)
+                setup_expect_end(context->setup_fd);
         (void) close(context->setup_fd);
         if (frame_send(context->control_fd, INIT_READY, 0, &report, sizeof(report), view.fds,
                        view.n_fds) != 0)

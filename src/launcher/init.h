@@ -14,7 +14,8 @@
 #define INIT_UID 1000U
 #define INIT_GID 1000U
 
-/* On the channel between launcher and init, one byte each; end of file means abort, never go. */
+/* On the channel between launcher and init, one byte each; end of file means abort, never go. Only
+ * an heir waits for it, after "go". */
 enum {
         SETUP_GO = 'g',        /* launcher: the id maps are written */
         SETUP_TREE = 't',      /* init: the crate stage is done, the late stage may come */
@@ -29,6 +30,7 @@ typedef struct InitContext {
         bool has_late;
         bool has_listens; /* something is served in its network */
         bool has_cgroup;  /* was cloned into one */
+        bool is_heir;     /* shares the launcher's memory until that one ends */
         uint32_t landlock_abi;
 } InitContext;
 

@@ -220,7 +220,7 @@ static int manager_make(Manager *manager, Frame *frame, CrateChild **ret_crate,
                 .landlock_abi = manager->landlock_abi,
                 .subuid_fd = manager->subuid_fd,
                 .no_late = manager->no_late,
-                .one_shot = manager->one_shot,
+                .is_heir = manager->one_shot && manager->no_late && !message.has_cgroup,
         };
         r = crate_child_new(&make, &manager->nets, ret_crate, ret_failure);
         return r < 0 ? error_trace(r) : 0;
@@ -246,8 +246,13 @@ static int manager_on_make(void *userdata, Frame *frame) {
         r = listens_send(&crate->listens, &manager->link, crate->id);
         if (r < 0)
                 return error_trace(r);
-        return error_fold(link_send(&manager->link, LAUNCHER_MADE, crate->id, &made, sizeof(made),
-                                    &crate->pid_fd, 1));
+        r = link_send(&manager->link, LAUNCHER_MADE, crate->id, &made, sizeof(made), &crate->pid_fd,
+                      1);
+        if (r == 0 && crate->is_heir) {
+                (void) crate_child_go(crate, &failure);
+                _exit(EXIT_SUCCESS);
+        }
+        return error_fold(r);
 }
 
 static const LinkPermit manager_permits[] = {
