@@ -5,8 +5,9 @@
 
 # --- closed for a job, open for its init ---
 #
-# Init starts the job by clone3 and the job's child then wears a second, small filter that closes
-# these two, between clone and exec. clone3 takes its flags in memory, where no filter sees them.
+# Init starts the job by clone3 where it has a cgroup, and the job's child then wears a second, small
+# filter that closes these two, between clone and exec. Else init wears the two rules itself, before
+# the rest. clone3 takes its flags in memory, where no filter sees them.
 
 @late ENOSYS clone3
 @late EPERM seccomp

@@ -163,7 +163,7 @@ static int init_set_up(InitContext *context, InitView *ret_view, InitReport *ret
         if (r < 0)
                 return error_trace(r);
         (void) umask(0022);
-        r = seal(&context->plan, context->landlock_abi, &abi, ret_failure);
+        r = seal(&context->plan, context->landlock_abi, !context->has_cgroup, &abi, ret_failure);
         if (r < 0)
                 return error_trace(r);
         r = verify(&context->plan, context->has_cgroup, ret_report, ret_failure);
@@ -340,6 +340,7 @@ _noreturn_ void init_run(InitContext *context) {
         init.link.fd = context->control_fd;
         init.link.userdata = &init;
         init.has_listens = context->has_listens;
+        init.job.is_closed = !context->has_cgroup;
         init.signal_fd = init_open_signals(&failure);
         if (init.signal_fd < 0 || init_set_up(context, &view, &report, &failure) < 0)
                 init_fail(context->control_fd, &failure);

@@ -41,6 +41,7 @@ typedef struct JobStart {
         int cgroup_fd; /* -EBADF: none */
         uint32_t max_processes;
         bool tty;
+        bool is_closed; /* init wears the closing rules itself */
         /* Written by the child, which shares our memory until its exec. */
         int error;
         uint32_t step;
@@ -50,24 +51,31 @@ typedef struct JobStart {
 /* init has no heap; one job in a crate's life at a time. */
 static char *job_pointers[JOB_WIRE_STRINGS_MAX + 2];
 
-/*
- * What closes the two calls that init's own filter had to leave open: clone3 looks absent, so that
- * libc falls back to clone, whose flags the filter sees; and no further filter can be added.
+#if defined(__x86_64__)
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* clone3 looks absent, so that libc falls back to clone, whose flags the filter sees; and no
+ * further filter can be added. Another architecture has other numbers and is the plan's to refuse.
  */
-static const struct sock_filter closing_filter[] = {
+const struct sock_filter job_closing_rules[JOB_CLOSING_RULES] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 0, 5),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
 static int job_close_filter(void) {
-        const struct sock_fprog program = {
-                .len = ELEMENTSOF(closing_filter),
-                .filter = (struct sock_filter *) closing_filter,
-        };
+        struct sock_filter filter[JOB_CLOSING_RULES + 1] = {
+                [JOB_CLOSING_RULES] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+        const struct sock_fprog program = {.len = ELEMENTSOF(filter), .filter = filter};
+
+        memcpy(filter, job_closing_rules, sizeof(job_closing_rules));
 
         return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 ? negative_errno()
                                                                               : 0;
@@ -176,7 +184,7 @@ static _noreturn_ void job_child(JobStart *start) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         start->step = INIT_EXEC_STEP_LIMITS;
         start->error = -job_limit_processes(start->max_processes);
-        if (start->error == 0)
+        if (start->error == 0 && !start->is_closed)
                 start->error = -job_close_filter();
         if (start->error != 0)
                 _exit(127);
@@ -247,8 +255,9 @@ static __attribute__((noinline)) pid_t job_clone(JobStart *start) {
         long pid;
 
 #if defined(__x86_64__) || defined(__aarch64__)
-        pid = clone3_inline(&args);
-        /* The filter of an outer container may hide it; the old call cannot enter a cgroup. */
+        pid = start->is_closed ? -ENOSYS : clone3_inline(&args);
+        /* It may be closed to us. Or the filter of an outer container may hide it; the old call
+         * cannot enter a cgroup. */
         if (pid == -ENOSYS && start->cgroup_fd < 0)
                 pid = clone_inline(CLONE_VM | CLONE_VFORK | SIGCHLD);
         if (pid == 0)
@@ -259,7 +268,8 @@ static __attribute__((noinline)) pid_t job_clone(JobStart *start) {
         }
 #else
         args.flags &= ~(uint64_t) CLONE_VM;
-        pid = syscall(SYS_clone3, &args, sizeof(args));
+        pid = start->is_closed ? syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, NULL)
+                               : syscall(SYS_clone3, &args, sizeof(args));
         if (pid == 0)
                 job_child(start);
 #endif
@@ -407,6 +417,7 @@ int job_start(Job *job, int control_fd, Frame *frame, InitExited *ret_exited) {
 
         memcpy(&message, frame->payload, sizeof(message));
         start.max_processes = message.max_processes;
+        start.is_closed = job->is_closed;
         r = memfd_map_sealed(frame->fds[0], sizeof(JobWire) + JOB_WIRE_SIZE_MAX, &wire, &size);
         if (r == 0)
                 r = job_wire_parse(wire, size, job_pointers, ELEMENTSOF(job_pointers), &start.argv,

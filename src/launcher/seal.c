@@ -15,6 +15,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "launcher/job.h"
 
 /* The newest form that we use; an older kernel is given only the bytes that it knows. */
 typedef struct RulesetAttr {
@@ -172,27 +173,40 @@ static int seal_capabilities(ProtoFailure *ret_failure) {
         return r;
 }
 
-static int seal_seccomp(const PlanReader *plan, ProtoFailure *ret_failure) {
+/* The closing rules, if asked for, and the plan's behind them, as one filter: each costs its own
+ * translation by the kernel. */
+static int seccomp_load(const PlanOp *op, bool is_closed) {
+        _uninitialized_ struct sock_filter filter[BPF_MAXINSNS];
+        size_t n_closing = is_closed ? JOB_CLOSING_RULES : 0;
+        size_t n = n_closing + op->data_size / sizeof(struct sock_filter);
+        struct sock_fprog program = {.len = (unsigned short) n, .filter = filter};
+
+        if (n > ELEMENTSOF(filter))
+                return -E2BIG;
+        memcpy(filter, job_closing_rules, n_closing * sizeof(struct sock_filter));
+        memcpy(filter + n_closing, op->data, (n - n_closing) * sizeof(struct sock_filter));
+        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 ? negative_errno()
+                                                                              : 0;
+}
+
+static int seal_seccomp(const PlanReader *plan, bool is_closed, ProtoFailure *ret_failure) {
         PlanReader reader = *plan;
         bool loaded = false;
         PlanOp op;
+        int r;
 
         while (plan_reader_next(&reader, &op) == 0) {
-                struct sock_fprog program = {
-                        .len = (unsigned short) (op.data_size / sizeof(struct sock_filter)),
-                        .filter = (struct sock_filter *) op.data,
-                };
-
                 if (op.type != PLAN_OP_SECCOMP)
                         continue;
-                if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
-                        return failure_here(ret_failure, "seccomp", op.source);
+                r = seccomp_load(&op, is_closed);
+                if (r < 0)
+                        return failure_set(ret_failure, -r, "seccomp", op.source);
                 loaded = true;
         }
         return loaded ? 0 : failure_set(ret_failure, EINVAL, "seccomp", "");
 }
 
-int seal(const PlanReader *plan, uint32_t abi, uint32_t *ret_landlock_abi,
+int seal(const PlanReader *plan, uint32_t abi, bool is_closed, uint32_t *ret_landlock_abi,
          ProtoFailure *ret_failure) {
         int r;
 
@@ -213,5 +227,5 @@ int seal(const PlanReader *plan, uint32_t abi, uint32_t *ret_landlock_abi,
         r = seal_capabilities(ret_failure);
         if (r < 0)
                 return error_trace(r);
-        return seal_seccomp(plan, ret_failure);
+        return seal_seccomp(plan, is_closed, ret_failure);
 }

@@ -3,7 +3,8 @@
 
 /*
  * The seal: after it, init can do no more than the job that it will start, but for clone3 and
- * seccomp, which the job's own process closes before its exec. There is no way back.
+ * seccomp where it may need them: the job's own process then closes these before its exec. There is
+ * no way back.
  */
 
 #include "launcher/failure.h"
@@ -11,7 +12,7 @@
 
 /* The ABI of Landlock that this kernel has; 0 for none. */
 uint32_t landlock_abi(void);
-/* ret_landlock_abi is the ABI of the domain that init is in now, 0 if the plan asks for none or the
- * kernel has none. */
-int seal(const PlanReader *plan, uint32_t abi, uint32_t *ret_landlock_abi,
+/* is_closed: without clone3 and seccomp. ret_landlock_abi is the ABI of the domain that init is in
+ * now, 0 if the plan asks for none or the kernel has none. */
+int seal(const PlanReader *plan, uint32_t abi, bool is_closed, uint32_t *ret_landlock_abi,
          ProtoFailure *ret_failure);
