@@ -18,10 +18,10 @@ import tap
 
 TRUE = "/usr/bin/true"
 CEILINGS = {
-    ("root", "default"): 1100,
-    ("root", "strict"): 1060,
-    ("user", "default"): 1030,
-    ("user", "strict"): 1000,
+    ("root", "default"): 975,
+    ("root", "strict"): 970,
+    ("user", "default"): 940,
+    ("user", "strict"): 915,
 }
 
 
