@@ -33,8 +33,11 @@ typedef enum RowId {
         ROW_FLOOR_INIT,
         ROW_CRATE,
         ROW_CRATE_STRICT,
+        ROW_CRATE_OFF,
+        ROW_CRATE_ON,
         ROW_RUN,
         ROW_BWRAP,
+        ROW_BWRAP_LEAST,
         _ROW_MAX,
 } RowId;
 
@@ -46,7 +49,7 @@ typedef struct Bench {
         Floor *floors[_FLOOR_KIND_MAX];
         CgroupTree *cgroups;
         char *why_no_cgroups;
-        CrateRow *crate, *strict;
+        CrateRow *crates[ROW_CRATE_ON + 1]; /* by the row that is theirs */
         char *why_no_crate;
         char *runner;
 } Bench;
@@ -60,8 +63,11 @@ static const char *const row_names[_ROW_MAX] = {
         [ROW_FLOOR_INIT] = "floor: that, with an init",
         [ROW_CRATE] = "cold crate, profile default",
         [ROW_CRATE_STRICT] = "cold crate, profile strict",
+        [ROW_CRATE_OFF] = "cold crate, limits off where possible",
+        [ROW_CRATE_ON] = "cold crate, all limits on",
         [ROW_RUN] = "agentcrate-run, the whole command",
-        [ROW_BWRAP] = "bwrap --unshare-all, the whole command",
+        [ROW_BWRAP] = "bwrap, a tree of the same kind, whole command",
+        [ROW_BWRAP_LEAST] = "bwrap, its smallest form, whole command",
 };
 
 static const char *const phase_names[_CRATE_PHASE_MAX] = {
@@ -74,6 +80,8 @@ static char *const true_argv[] = {(char *) "/usr/bin/true", NULL};
 static char *const bwrap_argv[] = {
         (char *) "bwrap",
         (char *) "--unshare-all",
+        (char *) "--die-with-parent",
+        (char *) "--new-session",
         (char *) "--ro-bind",
         (char *) "/usr",
         (char *) "/usr",
@@ -93,6 +101,15 @@ static char *const bwrap_argv[] = {
         (char *) "--tmpfs",
         (char *) "/tmp",
         (char *) "--",
+        (char *) "/usr/bin/true",
+        NULL,
+};
+static char *const bwrap_least_argv[] = {
+        (char *) "bwrap",
+        (char *) "--unshare-all",
+        (char *) "--ro-bind",
+        (char *) "/",
+        (char *) "/",
         (char *) "/usr/bin/true",
         NULL,
 };
@@ -132,9 +149,10 @@ static int measure_crate(void *userdata, uint64_t *ret_nsec) {
         Bench *bench = userdata;
         int r;
 
-        r = crate_row_measure(bench->crate, ret_nsec);
+        r = crate_row_measure(bench->crates[ROW_CRATE], ret_nsec);
         for (size_t i = 0; r == 0 && i < _CRATE_PHASE_MAX; i++)
-                add_sample(&bench->phases[1 + i], bench->runs, crate_row_phases(bench->crate)[i]);
+                add_sample(&bench->phases[1 + i], bench->runs,
+                           crate_row_phases(bench->crates[ROW_CRATE])[i]);
         return r;
 }
 
@@ -162,20 +180,45 @@ static void row_set(Bench *bench, RowId id, int (*measure)(void *, uint64_t *), 
                 (BenchRow){.name = row_names[id], .measure = measure, .userdata = userdata};
 }
 
-static void add_crates(Bench *bench) {
-        const char *why = NULL;
-        int r;
+/* With all launchers in their places, the tree can be given its controllers. */
+static int take_limits(Bench *bench) {
+        CgroupFailure failure;
+        int r = 0;
 
-        r = crate_row_new("default", bench->cgroups, &bench->crate, &bench->why_no_crate);
+        if (bench->cgroups)
+                r = cgroup_tree_enable(bench->cgroups, NULL, &failure);
+        if (r > 0)
+                return -EIO;
         if (r == 0)
-                r = crate_row_new("strict", bench->cgroups, &bench->strict, &bench->why_no_crate);
-        if (r < 0)
-                why = bench->why_no_crate ?: strerror(-r);
+                r = crate_row_take_limits(bench->crates[ROW_CRATE_OFF]);
+        return r == 0 ? crate_row_take_limits(bench->crates[ROW_CRATE_ON]) : r;
+}
 
-        row_set(bench, ROW_CRATE, measure_crate, bench);
-        row_set(bench, ROW_CRATE_STRICT, crate_row_measure, bench->strict);
-        bench->rows[ROW_CRATE].skip = bench->crate ? NULL : why;
-        bench->rows[ROW_CRATE_STRICT].skip = bench->strict ? NULL : why;
+static void add_crates(Bench *bench) {
+        static const CrateRowSpec specs[_ROW_MAX] = {
+                [ROW_CRATE] = {"default", CRATE_ROW_LIMITS_DEFAULT, NULL},
+                [ROW_CRATE_STRICT] = {"strict", CRATE_ROW_LIMITS_DEFAULT, NULL},
+                [ROW_CRATE_OFF] = {"default", CRATE_ROW_LIMITS_OFF, NULL},
+                [ROW_CRATE_ON] = {"default", CRATE_ROW_LIMITS_ON, NULL},
+        };
+        int r = 0, q;
+
+        for (RowId id = ROW_CRATE; r == 0 && id <= ROW_CRATE_ON; id++) {
+                CrateRowSpec spec = specs[id];
+
+                spec.cgroups = bench->cgroups;
+                r = crate_row_new(&spec, &bench->crates[id], &bench->why_no_crate);
+        }
+        q = r == 0 ? take_limits(bench) : r;
+        for (RowId id = ROW_CRATE; id <= ROW_CRATE_ON; id++) {
+                int error = id < ROW_CRATE_OFF ? r : q;
+
+                row_set(bench, id, crate_row_measure, bench->crates[id]);
+                if (error < 0)
+                        bench->rows[id].skip = bench->why_no_crate ?: strerror(-error);
+        }
+        bench->rows[ROW_CRATE].measure = measure_crate;
+        bench->rows[ROW_CRATE].userdata = bench;
 }
 
 static int add_commands(Bench *bench) {
@@ -191,8 +234,10 @@ static int add_commands(Bench *bench) {
         if (!bindir && !find_program("agentcrate-run"))
                 bench->rows[ROW_RUN].skip = "agentcrate-run is not installed";
         row_set(bench, ROW_BWRAP, bench_fork_exec, (void *) bwrap_argv);
+        row_set(bench, ROW_BWRAP_LEAST, bench_fork_exec, (void *) bwrap_least_argv);
         if (!find_program("bwrap"))
-                bench->rows[ROW_BWRAP].skip = "bwrap is not installed";
+                bench->rows[ROW_BWRAP].skip = bench->rows[ROW_BWRAP_LEAST].skip =
+                        "bwrap is not installed";
         return 0;
 }
 
@@ -226,14 +271,31 @@ static void bench_done(Bench *bench) {
         bench_rows_done(bench->rows, _ROW_MAX);
         bench_rows_done(bench->steps + 1, _FLOOR_STEP_MAX);
         bench_rows_done(bench->phases + 1, _CRATE_PHASE_MAX);
-        bench->crate = crate_row_free(bench->crate);
-        bench->strict = crate_row_free(bench->strict);
+        for (RowId id = ROW_CRATE; id <= ROW_CRATE_ON; id++)
+                bench->crates[id] = crate_row_free(bench->crates[id]);
         for (FloorKind kind = 0; kind < _FLOOR_KIND_MAX; kind++)
                 bench->floors[kind] = floor_free(bench->floors[kind]);
         bench->cgroups = cgroup_tree_free(bench->cgroups);
         free(bench->why_no_cgroups);
         free(bench->why_no_crate);
         free(bench->runner);
+}
+
+static double median_of(BenchRow *row) {
+        return (double) bench_percentile(row->samples, row->n_samples, 50);
+}
+
+static void print_limits(Bench *bench) {
+        BenchRow *off = &bench->rows[ROW_CRATE_OFF], *on = &bench->rows[ROW_CRATE_ON];
+        BenchRow *first = &bench->rows[ROW_FORK_EXEC];
+
+        if (off->n_samples == 0 || on->n_samples == 0 || first->n_samples == 0)
+                return;
+        printf("\nall limits on, against off: %+.2f x fork and exec\n",
+               (median_of(on) - median_of(off)) / median_of(first));
+        if (*crate_row_missing(bench->crates[ROW_CRATE_ON]))
+                printf("not measured: no such controllers: %s\n",
+                       crate_row_missing(bench->crates[ROW_CRATE_ON]));
 }
 
 static void print_tables(Bench *bench) {
@@ -245,6 +307,7 @@ static void print_tables(Bench *bench) {
         printf("crates %s%s\n", bench->cgroups ? "in cgroups of their own" : "without cgroups: ",
                bench->cgroups ? "" : bench->why_no_cgroups ?: "no reason given");
         bench_rows_print("start to exit", bench->rows, _ROW_MAX);
+        print_limits(bench);
 
         bench->steps[0] = bench->rows[ROW_FORK_EXEC];
         bench_rows_print("steps of the floor", bench->steps, 1 + _FLOOR_STEP_MAX);

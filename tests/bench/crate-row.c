@@ -11,6 +11,7 @@
 #include "crate/build.h"
 #include "crate/crate.h"
 #include "crate/launcher.h"
+#include "crate/limits-means.h"
 #include "policy/policy.h"
 
 #define NET_STOCK 4U
@@ -18,7 +19,10 @@
 struct CrateRow {
         Template *template;
         CratePlans plans;
+        CrateRowLimits which;
         Limits limits;
+        LimitsMeans means;
+        StrBuf missing;
         CrateJob job;
         Launcher *launcher;
         CgroupTree *cgroups; /* borrowed */
@@ -43,6 +47,7 @@ CrateRow *crate_row_free(CrateRow *row) {
                 row->template = template_free(row->template);
         crate_plans_done(&row->plans);
         crate_job_done(&row->job);
+        strbuf_done(&row->missing);
         free(row);
         return NULL;
 }
@@ -62,6 +67,30 @@ static int load_template(CrateRow *row, char **ret_text) {
         return r;
 }
 
+/* Far from what /usr/bin/true takes: what is measured is holding a limit, not meeting it. */
+static void choose_limits(CrateRow *row) {
+        static const struct {
+                LimitName name;
+                uint64_t max;
+        } sets[] = {
+                {LIMIT_WALL_TIME, 60000000},
+                {LIMIT_CPU_TIME, 60000000},
+                {LIMIT_MEMORY, 1U << 30},
+                {LIMIT_PIDS, 512},
+                {LIMIT_CPUS, 64000},
+                {LIMIT_FILE_SIZE, 1U << 30},
+                {LIMIT_OUTPUT, 1U << 20},
+                {LIMIT_IO_READ_BPS, 1U << 30},
+                {LIMIT_IO_WRITE_BPS, 1U << 30},
+        };
+
+        limits_init(&row->limits);
+        for (size_t i = 0; row->which != CRATE_ROW_LIMITS_DEFAULT && i < ELEMENTSOF(sets); i++)
+                row->limits.max[sets[i].name] =
+                        row->which == CRATE_ROW_LIMITS_ON ? sets[i].max : LIMIT_UNLIMITED;
+        row->job.limits = row->limits;
+}
+
 static int start(CrateRow *row, const char *profile, CrateError *error) {
         _cleanup_(config_done) Config config = {};
         CrateRequest request = {
@@ -73,8 +102,7 @@ static int start(CrateRow *row, const char *profile, CrateError *error) {
         int r;
 
         config_init(&config);
-        limits_init(&row->limits);
-        row->job.limits = row->limits;
+        choose_limits(row);
         r = crate_build_plans(&request, &row->plans, error);
         if (r == 0)
                 r = strv_append(&row->job.argv, "/usr/bin/true");
@@ -91,7 +119,58 @@ static int start(CrateRow *row, const char *profile, CrateError *error) {
         return r <= 0 ? r : -EINVAL;
 }
 
+/* Whether the host holds this one of the row's limits. */
+static int try_limit(CrateRow *row, const LimitsHost *host, LimitName name) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        LimitsMeans means;
+        Limits one;
+
+        for (LimitName i = 0; i < _LIMIT_MAX; i++)
+                one.max[i] = i == name ? row->limits.max[i] : LIMIT_UNLIMITED;
+        one.given = 1U << name;
+        return limits_means_decide(host, &one, &means, NULL, &error);
+}
+
+int crate_row_take_limits(CrateRow *row) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        const LimitsHost host = {.cgroups = row->cgroups, .enforce = ENFORCE_STRICT};
+        int r;
+
+        for (LimitName name = 0; name < _LIMIT_MAX; name++) {
+                r = try_limit(row, &host, name);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        continue;
+                row->limits.max[name] = LIMIT_UNLIMITED;
+                r = strbuf_appendf(&row->missing, "%s%s", row->missing.size > 0 ? ", " : "",
+                                   limit_to_string(name));
+                if (r < 0)
+                        return r;
+        }
+        row->job.limits = row->limits;
+        r = limits_means_decide(&host, &row->limits, &row->means, NULL, &error);
+        return r > 0 ? -EINVAL : r;
+}
+
+const char *crate_row_missing(const CrateRow *row) {
+        return row->missing.data ?: "";
+}
+
 /* --- one run --- */
+
+static int make_cgroup(CrateRow *row) {
+        const CgroupLimits crate = limits_of_crate(&row->limits, &row->means);
+        const CgroupLimits job = limits_of_job(&row->limits, &row->means);
+        const CgroupCrateSpec spec = {.crate_limits = &crate, .job_limits = &job};
+        CgroupFailure failure;
+        int r;
+
+        if (row->which != CRATE_ROW_LIMITS_ON)
+                return cgroup_crate_new(row->cgroups, &row->cgroup);
+        r = cgroup_crate_make(row->cgroups, &spec, &row->cgroup, &failure);
+        return r > 0 ? -EIO : r;
+}
 
 static void on_started(Crate *crate _unused_, void *userdata) {
         CrateRow *row = userdata;
@@ -147,11 +226,13 @@ static int run_crate(CrateRow *row) {
         row->is_ended = false;
         row->begin = bench_now();
         if (row->cgroups) {
-                r = cgroup_crate_new(row->cgroups, &row->cgroup);
+                r = make_cgroup(row);
                 if (r < 0)
                         return r;
                 spec.cgroup = row->cgroup;
         }
+        if (row->which != CRATE_ROW_LIMITS_DEFAULT)
+                spec.means = &row->means;
         r = crate_new(row->launcher, &spec, &row->job, &callbacks, row, &row->crate, &error);
         if (r == 0)
                 r = wait_for(row, is_ended);
@@ -192,7 +273,7 @@ const uint64_t *crate_row_phases(const CrateRow *row) {
         return row->phases;
 }
 
-int crate_row_new(const char *profile, CgroupTree *cgroups, CrateRow **ret_row, char **ret_text) {
+int crate_row_new(const CrateRowSpec *spec, CrateRow **ret_row, char **ret_text) {
         _cleanup_(crate_row_freep) CrateRow *row = NULL;
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
         int r;
@@ -200,11 +281,12 @@ int crate_row_new(const char *profile, CgroupTree *cgroups, CrateRow **ret_row, 
         row = calloc(1, sizeof(CrateRow));
         if (!row)
                 return -ENOMEM;
-        row->cgroups = cgroups;
+        row->cgroups = spec->cgroups;
+        row->which = spec->limits;
         crate_job_init(&row->job);
         r = load_template(row, ret_text);
         if (r == 0)
-                r = start(row, profile, &error);
+                r = start(row, spec->profile, &error);
         if (r == 0)
                 r = wait_for(row, is_ready);
         if (r < 0) {

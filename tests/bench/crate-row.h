@@ -20,8 +20,24 @@ typedef enum CratePhase {
 
 CrateRow *crate_row_free(CrateRow *row);
 DEFINE_CLEANUP(CrateRow, crate_row_free);
-/* cgroups: NULL for none. On failure *ret_text says why, if there is something to say. */
-int crate_row_new(const char *profile, CgroupTree *cgroups, CrateRow **ret_row, char **ret_text);
+typedef enum CrateRowLimits {
+        CRATE_ROW_LIMITS_DEFAULT, /* those of a job that comes by MCP, without controllers */
+        CRATE_ROW_LIMITS_OFF,     /* as few as a crate can have */
+        CRATE_ROW_LIMITS_ON,      /* every one that this host holds without looking */
+} CrateRowLimits;
+
+typedef struct CrateRowSpec {
+        const char *profile;
+        CrateRowLimits limits;
+        CgroupTree *cgroups; /* NULL for none */
+} CrateRowSpec;
+
+/* On failure *ret_text says why, if there is something to say. */
+int crate_row_new(const CrateRowSpec *spec, CrateRow **ret_row, char **ret_text);
+/* Once the tree of cgroups is enabled: what is there to hold the row's limits. */
+int crate_row_take_limits(CrateRow *row);
+/* The limits that the host cannot hold, "" if there are none. */
+const char *crate_row_missing(const CrateRow *row);
 /* For BenchRow: from asking to the result; userdata is the CrateRow. */
 int crate_row_measure(void *userdata, uint64_t *ret_nsec);
 /* Nanoseconds of the last run. */
