@@ -175,7 +175,7 @@ static int seal_capabilities(ProtoFailure *ret_failure) {
 
 /* The closing rules, if asked for, and the plan's behind them, as one filter: each costs its own
  * translation by the kernel. */
-static int seccomp_load(const PlanOp *op, bool is_closed) {
+static int filter_load(const PlanOp *op, bool is_closed) {
         _uninitialized_ struct sock_filter filter[BPF_MAXINSNS];
         size_t n_closing = is_closed ? JOB_CLOSING_RULES : 0;
         size_t n = n_closing + op->data_size / sizeof(struct sock_filter);
@@ -198,7 +198,7 @@ static int seal_seccomp(const PlanReader *plan, bool is_closed, ProtoFailure *re
         while (plan_reader_next(&reader, &op) == 0) {
                 if (op.type != PLAN_OP_SECCOMP)
                         continue;
-                r = seccomp_load(&op, is_closed);
+                r = filter_load(&op, is_closed);
                 if (r < 0)
                         return failure_set(ret_failure, -r, "seccomp", op.source);
                 loaded = true;
