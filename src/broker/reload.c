@@ -75,10 +75,9 @@ int reload_read(PolicyInstance instance, Policy **ret_policy) {
 
 /* --- taking its place --- */
 
-/* What was set up by the old one and stays. */
-static bool needs_restart(const Config *a, const Config *b) {
+bool reload_needs_restart(const Config *a, const Config *b) {
         return a->subuid_base != b->subuid_base || a->subuid_count != b->subuid_count ||
-               !string_equal(a->audit_path, b->audit_path) ||
+               !string_equal(a->audit_path, b->audit_path) || !string_equal(a->otlp, b->otlp) ||
                a->audit_fail_open != b->audit_fail_open || a->audit_payloads != b->audit_payloads ||
                a->enforce_given != b->enforce_given || a->enforce != b->enforce ||
                a->idle_usec != b->idle_usec || a->listen_metrics.port != b->listen_metrics.port ||
@@ -114,7 +113,7 @@ static int use_policy(Manager *manager, Policy *policy) {
         if (r < 0)
                 return error_trace(r);
 
-        if (needs_restart(&manager->policy->config, &policy->config))
+        if (reload_needs_restart(&manager->policy->config, &policy->config))
                 log_warning("agentcrated.json has changed in what is read only at the start: "
                             "restart the broker to use that");
         before = manager->policy;

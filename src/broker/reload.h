@@ -19,6 +19,8 @@ enum {
 /* Reads the policy of an instance, and logs its faults and warnings. */
 int reload_read(PolicyInstance instance, Policy **ret_policy);
 
+/* Whether they differ in what was set up at the start and stays. */
+bool reload_needs_restart(const Config *a, const Config *b);
 /* To be called once, before anything is read again. */
 int reload_prepare(Manager *manager);
 /* Reads it again beside the event loop, and uses it if it is good. What fails is logged. */

@@ -19,6 +19,17 @@ typedef struct Ceilings {
         CeilingsExcess on_excess;
 } Ceilings;
 
+/* The rows of a table of keys (policy/reader.h) for all limits that have a ceiling. */
+#define CEILINGS_KEYS(f)                                                                           \
+        {.name = "memory", .read = (f)}, {.name = "pids", .read = (f)},                            \
+                {.name = "cpus", .read = (f)}, {.name = "cpu_time", .read = (f)},                  \
+                {.name = "wall_time", .read = (f)}, {.name = "disk", .read = (f)},                 \
+                {.name = "inodes", .read = (f)}, {.name = "open_files", .read = (f)},              \
+                {.name = "file_size", .read = (f)}, {.name = "output", .read = (f)},               \
+                {.name = "io_read_bps", .read = (f)}, {                                            \
+                .name = "io_write_bps", .read = (f)                                                \
+        }
+
 enum {
         _CEILINGS_E_SUCCESS,
         CEILINGS_E_EXCESS, /* ret_text tells */

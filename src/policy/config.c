@@ -301,18 +301,7 @@ static const ReaderKey listen_keys[] = {
 };
 
 static const ReaderKey instance_keys[] = {
-        {.name = "memory", .read = read_ceiling},
-        {.name = "pids", .read = read_ceiling},
-        {.name = "cpus", .read = read_ceiling},
-        {.name = "cpu_time", .read = read_ceiling},
-        {.name = "wall_time", .read = read_ceiling},
-        {.name = "disk", .read = read_ceiling},
-        {.name = "inodes", .read = read_ceiling},
-        {.name = "open_files", .read = read_ceiling},
-        {.name = "file_size", .read = read_ceiling},
-        {.name = "output", .read = read_ceiling},
-        {.name = "io_read_bps", .read = read_ceiling},
-        {.name = "io_write_bps", .read = read_ceiling},
+        CEILINGS_KEYS(read_ceiling),
         {.name = "crates", .read = read_crates},
         {.name = "on_excess", .read = read_on_excess},
         {},
@@ -393,13 +382,10 @@ int config_parse(const char *file, const char *text, size_t size, DiagList *diag
         _cleanup_(config_done) Config c = {};
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         size_t before = reader_n_faults(diags);
-        JsonError error;
         Reader reader;
         int r;
 
-        r = json_scan(text, size, &doc, &error);
-        if (r == JSON_SCAN_E_SYNTAX)
-                r = diag_add(diags, file, error.line, error.column, NULL, "%s", error.text);
+        r = reader_document(file, text, size, diags, &doc);
         if (r < 0)
                 return error_trace(r);
         if (!doc)

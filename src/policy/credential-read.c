@@ -335,13 +335,10 @@ int credential_parse(const char *name, const char *file, const char *text, size_
         _cleanup_(credential_freep) Credential *c = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         size_t before = reader_n_faults(diags);
-        JsonError error;
         Reader reader;
         int r;
 
-        r = json_scan(text, size, &doc, &error);
-        if (r == JSON_SCAN_E_SYNTAX)
-                r = diag_add(diags, file, error.line, error.column, NULL, "%s", error.text);
+        r = reader_document(file, text, size, diags, &doc);
         if (r < 0)
                 return error_trace(r);
         if (!doc)

@@ -11,6 +11,21 @@
 #include "basic/parse-util.h"
 #include "basic/time-util.h"
 
+int reader_document(const char *file, const char *text, size_t size, DiagList *diags,
+                    JsonDoc **ret_doc) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        JsonError error;
+        int r;
+
+        r = json_scan(text, size, &doc, &error);
+        if (r == JSON_SCAN_E_SYNTAX)
+                r = diag_add(diags, file, error.line, error.column, NULL, "%s", error.text);
+        if (r < 0)
+                return error_trace(r);
+        *ret_doc = TAKE_PTR(doc);
+        return 0;
+}
+
 static int _printf_(4, 0) add_at(const Reader *reader, DiagList *list, const JsonNode *node,
                                  const char *format, va_list ap) {
         _cleanup_(freep) char *text = NULL, *path = NULL;

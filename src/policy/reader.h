@@ -46,6 +46,10 @@ static inline size_t reader_n_faults(const DiagList *diags) {
  * All of these return 0 or -ENOMEM. ret_x is written only if the value is right.
  */
 
+/* What a file says: *ret_doc is NULL if that is no JSON, which is a fault. The text must outlive
+ * it. */
+int reader_document(const char *file, const char *text, size_t size, DiagList *diags,
+                    JsonDoc **ret_doc);
 /* A fault at that node. */
 int reader_fault(const Reader *reader, const JsonNode *node, const char *format, ...)
         _printf_(3, 4);

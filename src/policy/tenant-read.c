@@ -383,18 +383,7 @@ static int read_on_excess(const Reader *reader, const JsonNode *node, void *targ
 }
 
 static const ReaderKey ceilings_keys[] = {
-        {.name = "memory", .read = read_ceiling},
-        {.name = "pids", .read = read_ceiling},
-        {.name = "cpus", .read = read_ceiling},
-        {.name = "cpu_time", .read = read_ceiling},
-        {.name = "wall_time", .read = read_ceiling},
-        {.name = "disk", .read = read_ceiling},
-        {.name = "inodes", .read = read_ceiling},
-        {.name = "open_files", .read = read_ceiling},
-        {.name = "file_size", .read = read_ceiling},
-        {.name = "output", .read = read_ceiling},
-        {.name = "io_read_bps", .read = read_ceiling},
-        {.name = "io_write_bps", .read = read_ceiling},
+        CEILINGS_KEYS(read_ceiling),
         {.name = "sandboxes", .read = read_sandboxes},
         {.name = "on_excess", .read = read_on_excess},
         {},
@@ -585,13 +574,10 @@ int tenant_parse(const char *name, const char *file, const char *text, size_t si
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         size_t before = reader_n_faults(diags);
         const JsonNode *tools;
-        JsonError error;
         Reader reader;
         int r;
 
-        r = json_scan(text, size, &doc, &error);
-        if (r == JSON_SCAN_E_SYNTAX)
-                r = diag_add(diags, file, error.line, error.column, NULL, "%s", error.text);
+        r = reader_document(file, text, size, diags, &doc);
         if (r < 0)
                 return error_trace(r);
         if (!doc)
