@@ -142,8 +142,9 @@ static void note_memory(Crate *crate, const SamplerMemory *memory) {
         crate_breach(crate, LIMIT_MEMORY, used, false);
 }
 
-/* Measuring takes time that grows with the memory: only where the count alone leaves it open
- * whether there is something new. */
+/* Measuring takes time, of which the job may decide: only where the estimate leaves it open whether
+ * the limit holds, and an estimate only where the count leaves open whether there is anything new.
+ */
 static void look_at_memory(Crate *crate, const SamplerLook *look) {
         uint64_t bound = look->resident + crate->looking.disk;
         uint64_t max = limit_of(crate, LIMIT_MEMORY);
@@ -154,7 +155,9 @@ static void look_at_memory(Crate *crate, const SamplerLook *look) {
                 (void) doubt_memory(crate, false);
                 return;
         }
-        sampler_measure(&crate->looking.sampler, &memory);
+        sampler_estimate(&crate->looking.sampler, &memory);
+        if (memory_of(&memory, crate->looking.disk) + memory.doubtful_bytes > max)
+                sampler_measure(&crate->looking.sampler, &memory);
         note_memory(crate, &memory);
 }
 

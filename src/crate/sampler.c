@@ -329,10 +329,13 @@ static uint64_t boot_ticks(void) {
                (uint64_t) now.tv_nsec * (uint64_t) sysconf(_SC_CLK_TCK) / 1000000000U;
 }
 
-void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory) {
-        uint64_t now_ticks = boot_ticks(), end_usec = now_usec() + sampler->measure_usec;
+/* What all have together: measured until end_usec, then and with 0 estimated. */
+static void add_up(Sampler *sampler, uint64_t end_usec, SamplerMemory *ret_memory) {
+        uint64_t now_ticks = boot_ticks();
         SamplerMemory memory = {};
 
+        for (size_t i = 0; i < sampler->n_processes; i++)
+                sampler->processes[i].lends = sampler->processes[i].borrows = false;
         for (size_t i = 0; i < sampler->n_processes; i++) {
                 SamplerProcess *process = &sampler->processes[i];
                 uint64_t private_bytes, shared_bytes;
@@ -344,7 +347,7 @@ void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory) {
                         memory.doubtful_bytes += private_bytes;
                         continue;
                 }
-                if (now_usec() < end_usec)
+                if (end_usec > 0 && now_usec() < end_usec)
                         measure_process(sampler, process, &private_bytes, &shared_bytes);
                 else
                         estimate_process(sampler, process, &private_bytes, &shared_bytes);
@@ -355,7 +358,15 @@ void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory) {
                         memory.pid = process->pid;
                 }
         }
-        if (memory.pid > 0)
+        if (memory.pid > 0 && end_usec > 0)
                 take_name(sampler, &memory);
         *ret_memory = memory;
+}
+
+void sampler_estimate(Sampler *sampler, SamplerMemory *ret_memory) {
+        add_up(sampler, 0, ret_memory);
+}
+
+void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory) {
+        add_up(sampler, now_usec() + sampler->measure_usec, ret_memory);
 }

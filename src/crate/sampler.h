@@ -49,7 +49,7 @@ typedef struct SamplerMemory {
         /* The largest process. */
         pid_t pid;
         uint64_t bytes;
-        char name[SAMPLER_NAME_SIZE]; /* readable, whatever it calls itself */
+        char name[SAMPLER_NAME_SIZE]; /* readable, whatever it calls itself; "" of an estimate */
 } SamplerMemory;
 
 /* proc_fd is borrowed. */
@@ -57,6 +57,12 @@ void sampler_init(Sampler *sampler, int proc_fd);
 void sampler_done(Sampler *sampler);
 /* Counts. 0 or a negative errno. */
 int sampler_look(Sampler *sampler, SamplerLook *ret_look);
-/* Measures the processes of the last look, once, in time that grows with their memory; those for
- * which there is no time left count for what they have at most. */
+/* What the processes of the last look have at most: what two share after a fork counts for both.
+ * Takes no lock that a process could hold. */
+void sampler_estimate(Sampler *sampler, SamplerMemory *ret_memory);
+/*
+ * Measures them, in time that grows with their memory; those for which there is no time left are
+ * estimated. Each waits for the lock of the process's address space, which it can be slow to give
+ * back: on a busy host that has taken seconds.
+ */
 void sampler_measure(Sampler *sampler, SamplerMemory *ret_memory);

@@ -205,6 +205,9 @@ START_TEST(test_estimate) {
 
         bench_init(&bench, fakes, ELEMENTSOF(fakes));
         ck_assert_int_eq(sampler_look(&bench.sampler, &look), 0);
+        sampler_estimate(&bench.sampler, &memory);
+        ck_assert_uint_eq(memory.private_bytes, (600 + 5 + 600 + 5) * 1024);
+        ck_assert_uint_eq(memory.shared_bytes, (80 + 80) * 1024);
         bench.sampler.measure_usec = 0;
         sampler_measure(&bench.sampler, &memory);
         ck_assert_uint_eq(memory.private_bytes, (600 + 5 + 600 + 5) * 1024);

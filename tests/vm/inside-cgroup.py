@@ -114,6 +114,15 @@ def breach(name, text, options, least):
     tap.check(met["observed"] >= least, lambda: str(met))
 
 
+def killed_is_named():
+    """Of all that the kernel ends together: who had the most."""
+    text = "sleep 60 & head -c 64M /dev/zero | tail & wait $!"
+    ran = shell(text, options=MEMORY, timeout=120).expect(137)
+    texts = [entry["text"] for entry in ran.record["evidence"] if entry["kind"] == "oom_kill"]
+    tap.check(len(texts) == 1 and texts[0].startswith("tail (pid "),
+              lambda: f"evidence: {ran.record['evidence']}")
+
+
 def oom_again():
     """HOST-05"""
     for _ in range(5):
@@ -192,6 +201,7 @@ def main():
     tap.case("limits are in the kernel's files, and the job is in its leaf", written)
     tap.case("rows 44, 45: a job sees its own names and no file of a cgroup", seen_inside)
     tap.case("a breach of memory is named", breach, "memory", HOG, MEMORY, 20 * M)
+    tap.case("row 67: the process that was too large is named", killed_is_named)
     tap.case("a breach of pids is named", breach, "pids",
              "i=0; while [ $i -lt 20 ]; do sleep 30 & i=$((i+1)); done; wait",
              ["--limit", "pids=8"], 8)

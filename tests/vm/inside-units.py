@@ -226,6 +226,54 @@ def killed():
                   lambda: f"left: {crates(place)}")
 
 
+def workspace(name, owner=None):
+    """A folder below /srv; made anew."""
+    path = os.path.join("/srv", name)
+    os.makedirs(path, exist_ok=True)
+    tap.write(os.path.join(path, "given"), "given\n")
+    if owner is not None:
+        for entry in path, os.path.join(path, "given"):
+            os.chown(entry, owner, owner)
+    return path
+
+
+def write_within(path, owner):
+    """A job works in a folder below a bind root as if it were its owner's."""
+    record = call(command="cat given; echo made > made; id -u", workspace={"path": path, "mode": "rw"})
+    tap.equal((record["outcome"], record["stdout"]), ("exited", "given\n1000\n"), f"{record}")
+    made = os.stat(os.path.join(path, "made"))
+    tap.equal((made.st_uid, made.st_gid), (owner, owner), "the owner of what the job made")
+    record = call(command="cat given; echo x > more", workspace={"path": path, "mode": "ro"})
+    tap.equal(record["stdout"], "given\n", "stdout")
+    tap.contains(record["stderr"], "Read-only file system")
+
+
+def bind_roots():
+    """Below a bind root a workspace is let in, elsewhere it is refused by name, though the tenant
+    may have it."""
+    etc = "/etc" if tap.program("").startswith("/usr/bin") else (
+        tap.program("").rstrip("/").removesuffix("/bin") + "/etc")
+    roots = f"{etc}/agentcrate/bind-roots"
+    with open(roots, encoding="utf-8") as file:
+        shipped = file.read()
+    inside, outside = workspace("inside"), workspace("outside")
+    users = workspace("inside/users", 1000)
+    try:
+        tap.write(roots, shipped + "rw /srv/inside\n")
+        run(*SYSTEMCTL, "restart", LAUNCHER)
+        write_within(inside, 0)
+        write_within(users, 1000)
+        request = json.dumps({"command": "echo ran", "workspace": {"path": outside, "mode": "rw"}})
+        ran = run(tap.program("agentcrate"), "call", "--json", "sandbox_exec", request, rc=None)
+        for part in ("bind roots", outside):
+            tap.contains(ran.text + ran.errors, part)
+        tap.equal(os.listdir(outside), ["given"], "what was written outside")
+        echo("after")
+    finally:
+        tap.write(roots, shipped)
+        run(*SYSTEMCTL, "restart", LAUNCHER)
+
+
 def refused_to_others():
     ran = run("setpriv", "--reuid=1001", "--regid=1001", "--clear-groups", "env",
               f"AGENTCRATE_SOCKET={SOCKET_PATH}", tap.program("agentcrate"), "tools", rc=None)
@@ -279,6 +327,7 @@ def main():
     tap.case("a stop ends the job that runs", stopped)
     tap.case("so does a kill, and the next start finds nothing left", killed)
     if SYSTEM:
+        tap.case("a workspace lies below a bind root, or is refused", bind_roots)
         tap.case("another user may not connect", refused_to_others)
     tap.case("the socket goes with its unit", socket_stopped)
     tap.case("agentcrate-run is given a scope", scope)
