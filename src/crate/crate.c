@@ -269,24 +269,21 @@ static int crate_open(Crate *crate) {
 /* Asks the launcher; theirs is init's end of the link. */
 static int crate_request(Crate *crate, const CrateSpec *spec, CrateError *ret_error) {
         _cleanup_(fd_closep) int plan_fd = -EBADF, theirs = -EBADF;
-        int pair[2], r;
+        int ours = -EBADF, r;
 
         r = plan_to_memfd(spec->plan, &plan_fd);
+        if (r == 0)
+                r = link_pair(&ours, &theirs);
         if (r < 0)
                 return error_trace(r);
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_origin(negative_errno());
-        theirs = pair[1];
         crate->init = (Link){
-                .fd = pair[0],
+                .fd = ours,
                 .name = "init",
                 .permits = crate_init_permits,
                 .n_permits = crate_n_init_permits,
                 .state = CRATE_STATE_MAKING,
                 .userdata = crate,
         };
-        if (fcntl(crate->init.fd, F_SETFL, O_NONBLOCK) < 0)
-                return error_origin(negative_errno());
         r = crate_watch(crate, crate->init.fd, SOURCE_INIT, EPOLLIN);
         if (r < 0)
                 return error_trace(r);

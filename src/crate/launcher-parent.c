@@ -86,19 +86,15 @@ static int parent_new(int fd, pid_t pid, LauncherParent **ret_parent) {
 int launcher_parent_spawn(const char *program, LauncherParent **ret_parent, CrateError *ret_error) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
         _cleanup_(freep) char *path = NULL;
-        int pair[2], r;
         pid_t pid;
+        int r;
 
         path = program ? strdup(program) : launcher_program();
         if (!path)
                 return error_origin(-ENOMEM);
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_origin(negative_errno());
-        ours = pair[0];
-        theirs = pair[1];
-        /* Only our end: it may wait in a send, we never do. */
-        if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
-                return error_origin(negative_errno());
+        r = link_pair(&ours, &theirs);
+        if (r < 0)
+                return error_trace(r);
 
         r = process_spawn_with_link(path, PARENT_NAME, theirs, PARENT_LINK_FD, &pid);
         if (r >= 0)
@@ -205,19 +201,16 @@ bool launcher_parent_get_subuids(const LauncherParent *parent, uint64_t *ret_bas
 int launcher_parent_fork(LauncherParent *parent, Launcher **ret_launcher, CrateError *ret_error) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
         const CrateError *why = &parent->error;
-        int pair[2], r;
+        int r;
 
         if (why->text) {
                 (void) crate_error_set(ret_error, why->step, why->error, why->path, why->remedy,
                                        "%s", why->text);
                 return LAUNCHER_PARENT_E_FAILED;
         }
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_origin(negative_errno());
-        ours = pair[0];
-        theirs = pair[1];
-        if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
-                return error_origin(negative_errno());
+        r = link_pair(&ours, &theirs);
+        if (r < 0)
+                return error_trace(r);
         r = link_send(&parent->link, PARENT_LAUNCHER, 0, NULL, 0, &theirs, 1);
         if (r != 0) {
                 (void) crate_error_set(ret_error, "launcher", r < 0 ? -r : EPIPE, NULL, "try again",

@@ -189,17 +189,12 @@ typedef struct LauncherChild {
 static int launcher_new(const LauncherChild *child, Launcher **ret_launcher) {
         uint32_t mode = geteuid() == 0 ? LAUNCHER_MODE_ROOT : LAUNCHER_MODE_USER;
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
-        int pair[2], r;
         pid_t pid;
+        int r;
 
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_origin(negative_errno());
-        ours = pair[0];
-        theirs = pair[1];
-        /* Only our end: the launcher may wait in a send, we never do. */
-        if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
-                return error_origin(negative_errno());
-
+        r = link_pair(&ours, &theirs);
+        if (r < 0)
+                return error_trace(r);
         r = child->program ? process_spawn_with_link(child->program, LAUNCHER_NAME, theirs,
                                                      LAUNCHER_LINK_FD, &pid)
                            : process_fork_with_link(LAUNCHER_NAME, child->argv, theirs,

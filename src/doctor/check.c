@@ -41,6 +41,7 @@ static const DoctorCheckInfo checks[] = {
         {"cgroup-kill", "killing a whole cgroup", DOCTOR_LIMITS, judge_cgroup_kill},
         {"system-manager", "systemd's system manager", DOCTOR_LIMITS, judge_system_bus},
         {"user-manager", "systemd's user manager", DOCTOR_LIMITS, judge_user_bus},
+        {"enforcement", "limits as the broker asks for them", DOCTOR_LIMITS, judge_enforcement},
 
         {"landlock", "Landlock", DOCTOR_OPTIONAL, judge_landlock},
         {"overlay", "overlay in a user namespace", DOCTOR_OPTIONAL, judge_overlay},
@@ -58,6 +59,8 @@ static const DoctorCheckInfo checks[] = {
         {"memory", "memory for the limits", DOCTOR_OPTIONAL, judge_memory},
         {"overrides", "installed files are used", DOCTOR_OPTIONAL, judge_overrides},
         {"broker", "the broker", DOCTOR_OPTIONAL, judge_broker},
+        {"launcher-service", "the machine's launcher", DOCTOR_OPTIONAL, judge_service},
+        {"bind-roots", "what that launcher may show", DOCTOR_OPTIONAL, judge_bind_roots},
 
         {"trial", "a crate that runs /usr/bin/true", DOCTOR_REQUIRED, judge_trial},
 };

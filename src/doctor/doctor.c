@@ -31,6 +31,8 @@ void doctor_facts_done(DoctorFacts *facts) {
         free(facts->trial.text);
         free(facts->trial.remedy);
         free(facts->trial.cgroup_reason);
+        free(facts->trial.enforce_text);
+        free(facts->trial.enforce_remedy);
         for (size_t i = 0; i < _LIMIT_MAX; i++)
                 free(facts->trial.limits[i].text);
         *facts = (DoctorFacts){};

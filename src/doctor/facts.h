@@ -90,6 +90,12 @@ typedef struct InstallFacts {
         Config config;
         Limits limits;   /* of the template host */
         bool ids_mapped; /* root: the range of sub-uids exists here */
+        /* root: the launcher service of the machine's broker. */
+        int service_error;       /* of looking for its socket */
+        int roots_error;         /* of reading its bind roots */
+        size_t roots_line;       /* that has a fault; 0: the file as a whole */
+        const char *roots_fault; /* static; NULL: none */
+        size_t n_roots;
 } InstallFacts;
 
 typedef struct CgroupFacts {
@@ -134,8 +140,10 @@ typedef struct TrialFacts {
         bool has_cgroup;
         bool cgroup_has[_DOCTOR_CONTROLLER_MAX];
         char *cgroup_lacks[_DOCTOR_CONTROLLER_MAX];
-        char *cgroup_reason;           /* why there was no cgroup; or NULL */
-        LimitFacts limits[_LIMIT_MAX]; /* each asked for by itself */
+        char *cgroup_reason;                 /* why there was no cgroup; or NULL */
+        LimitFacts limits[_LIMIT_MAX];       /* each asked for by itself */
+        Enforce enforce;                     /* what a broker asks for here */
+        char *enforce_text, *enforce_remedy; /* why that would refuse every job; or NULL */
 } TrialFacts;
 
 typedef struct DoctorFacts {

@@ -18,7 +18,11 @@
 #include "crate/launcher.h"
 #include "crate/subuid.h"
 #include "doctor/check.h"
+#include "launcher/bind-roots.h"
 #include "policy/policy.h"
+
+#define SERVICE_SOCKET "/run/agentcrate/launcher.sock"
+#define BIND_ROOTS SYSCONFDIR "/bind-roots"
 
 /* --- gathering --- */
 
@@ -95,6 +99,24 @@ static int take_fault(InstallFacts *install, const DiagList *diags) {
         return install->config_fault ? 0 : error_origin(-ENOMEM);
 }
 
+/* Not connected to: whoever is first is its broker. */
+static int gather_service(InstallFacts *install) {
+        _cleanup_(bind_roots_done) BindRoots roots = BIND_ROOTS_NULL;
+        struct stat st;
+        int r;
+
+        if (geteuid() != 0)
+                return 0;
+        if (stat(SERVICE_SOCKET, &st) < 0)
+                install->service_error = errno;
+        r = bind_roots_read(BIND_ROOTS, &roots, &install->roots_line, &install->roots_fault);
+        if (r == -ENOMEM)
+                return error_trace(r);
+        install->roots_error = r < 0 ? -r : 0;
+        install->n_roots = roots.n_roots;
+        return 0;
+}
+
 /* The limits of jobs by MCP, which all have defaults, with what the template says. */
 static int gather_policy(InstallFacts *install) {
         _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
@@ -115,6 +137,9 @@ static int gather_policy(InstallFacts *install) {
 
         install->config.subuid_base = policy->config.subuid_base;
         install->config.subuid_count = policy->config.subuid_count;
+        install->config.enforce = policy->config.enforce;
+        install->config.enforce_given = policy->config.enforce_given;
+        install->config.instance = policy->config.instance;
         template = policy_find_template(policy, "host");
         if (!template)
                 return policy_explain_empty(&dirs, &install->config_fault);
@@ -131,6 +156,8 @@ int install_gather(DoctorFacts *facts) {
                 r = gather_overrides(install);
         if (r == 0)
                 r = gather_broker(install);
+        if (r == 0)
+                r = gather_service(install);
         if (r == 0)
                 r = gather_policy(install);
         if (r < 0)
@@ -206,6 +233,42 @@ int judge_broker(DoctorCheck *check, const DoctorFacts *facts) {
                                    "agentcrate-run needs no broker",
                             "no broker listens at %s (%s)", install->broker_socket,
                             strerrorname_np(e) ?: "?");
+}
+
+int judge_service(DoctorCheck *check, const DoctorFacts *facts) {
+        int e = facts->install.service_error;
+
+        if (!host_is_root(&facts->host))
+                return check_found(check, "root's to see");
+        if (e == 0)
+                return check_found(check, "its socket is %s", SERVICE_SOCKET);
+        (void) snprintf(check->step, sizeof(check->step), "stat");
+        check->error = e;
+        return check_answer(
+                check, DOCTOR_NO,
+                "systemctl enable --now agentcrate-launcher.socket, if the machine is "
+                "to have a broker; others need it not",
+                "there is no socket %s (%s), so the machine's broker cannot make crates",
+                SERVICE_SOCKET, strerrorname_np(e) ?: "?");
+}
+
+int judge_bind_roots(DoctorCheck *check, const DoctorFacts *facts) {
+        const InstallFacts *install = &facts->install;
+
+        if (!host_is_root(&facts->host))
+                return check_found(check, "root's to see");
+        if (install->roots_error == 0 && !install->roots_fault)
+                return check_found(check, "%zu paths in %s", install->n_roots, BIND_ROOTS);
+        check->error = install->roots_error;
+        if (install->roots_fault)
+                return check_answer(check, DOCTOR_NO,
+                                    "mend the file; agentcrate-launcher(8) has "
+                                    "its form",
+                                    "%s:%zu: %s", BIND_ROOTS, install->roots_line,
+                                    install->roots_fault);
+        return check_answer(check, DOCTOR_NO,
+                            "install AgentCrate completely, if the machine is to have a broker",
+                            "%s cannot be read: %s", BIND_ROOTS, strerror(install->roots_error));
 }
 
 int judge_ids(DoctorCheck *check, const DoctorFacts *facts) {

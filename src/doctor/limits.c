@@ -66,6 +66,28 @@ static int gather_limit(const LimitsHost *host, LimitName name, LimitFacts *fact
         return 0;
 }
 
+/* What a broker would answer every call with. */
+static int gather_enforcement(const DoctorFacts *facts, LimitsHost host, TrialFacts *trial) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        const Config *config = &facts->install.config;
+        LimitsMeans means;
+        int r;
+
+        trial->enforce = config->enforce_given        ? config->enforce
+                         : host_is_root(&facts->host) ? ENFORCE_STRICT
+                                                      : ENFORCE_SAMPLED;
+        host.enforce = trial->enforce;
+        r = limits_means_decide(&host, &facts->install.limits, &means, NULL, &error);
+        if (r == 0)
+                r = limits_means_check_ceilings(&host, &means, &config->instance.limits, "instance",
+                                                &error);
+        if (r < 0)
+                return error_trace(r);
+        trial->enforce_text = TAKE_PTR(error.text);
+        trial->enforce_remedy = TAKE_PTR(error.remedy);
+        return 0;
+}
+
 int limits_gather(DoctorFacts *facts, const CgroupTree *tree, const char *reason) {
         LimitsHost host = {
                 .cgroups = tree, .reason = reason, .can_sample = true, .enforce = ENFORCE_SAMPLED};
@@ -76,6 +98,8 @@ int limits_gather(DoctorFacts *facts, const CgroupTree *tree, const char *reason
                 r = gather_controllers(trial, tree);
         for (LimitName name = 0; r == 0 && name < _LIMIT_MAX; name++)
                 r = gather_limit(&host, name, &trial->limits[name]);
+        if (r == 0)
+                r = gather_enforcement(facts, host, trial);
         if (r == 0 && reason) {
                 trial->cgroup_reason = strdup(reason);
                 if (!trial->cgroup_reason)
@@ -123,6 +147,20 @@ static bool has_untried_cgroup(const DoctorFacts *facts, const DoctorCheck *chec
                         return !facts->trial.has_cgroup && !facts->cgroup.systemd;
         }
         return false;
+}
+
+int judge_enforcement(DoctorCheck *check, const DoctorFacts *facts) {
+        const TrialFacts *trial = &facts->trial;
+        const char *enforce = trial->enforce == ENFORCE_STRICT ? "strict" : "sampled";
+
+        /* A cgroup that was not tried would have been a broker's. */
+        if (trial->enforce_text && !trial->has_cgroup && !facts->cgroup.systemd &&
+            facts->cgroup.own && facts->cgroup.write_error == 0 &&
+            facts->cgroup.controllers[DOCTOR_CONTROLLER_MEMORY].in_own)
+                return check_found(check, "%s, not tried", enforce);
+        return trial->enforce_text ? check_answer(check, DOCTOR_NO, trial->enforce_remedy, "%s",
+                                                  trial->enforce_text)
+                                   : check_found(check, "%s", enforce);
 }
 
 static const char *enforced_by(const DoctorFacts *facts, const DoctorCheck *checks, size_t n_checks,

@@ -18,9 +18,9 @@
 #include "crate/build.h"
 #include "crate/crate.h"
 #include "crate/limits-means.h"
+#include "crate/run-cgroups.h"
 #include "doctor/check.h"
 #include "policy/policy.h"
-#include "run/cgroups.h"
 
 #define TRIAL_USEC (20 * USEC_PER_SEC)
 #define TRIAL_WALL_USEC (10 * USEC_PER_SEC)

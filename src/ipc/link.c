@@ -3,8 +3,11 @@
 #include "ipc/link.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 
 #include "basic/error.h"
+#include "basic/macros.h"
 
 static const LinkPermit *link_find_permit(const Link *link, const Frame *frame) {
         for (size_t i = 0; i < link->n_permits; i++) {
@@ -22,6 +25,21 @@ static const LinkPermit *link_find_permit(const Link *link, const Frame *frame) 
                 return permit;
         }
         return NULL;
+}
+
+int link_pair(int *ret_ours, int *ret_theirs) {
+        _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_origin(negative_errno());
+        ours = pair[0];
+        theirs = pair[1];
+        if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+                return error_origin(negative_errno());
+        *ret_ours = TAKE_FD(ours);
+        *ret_theirs = TAKE_FD(theirs);
+        return 0;
 }
 
 int link_dispatch(Link *link, int flags) {

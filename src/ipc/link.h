@@ -41,6 +41,9 @@ enum {
         LINK_E_DENIED, /* the peer broke the protocol: the caller ends the link */
 };
 
+/* Two ends for a new link, of which ours waits for nothing: theirs may wait in a send, we never do.
+ */
+int link_pair(int *ret_ours, int *ret_theirs);
 /* Receives one frame, checks it against the table, runs its handler. */
 int link_dispatch(Link *link, int flags);
 /* Sends; what cannot be sent at once is an error, since our frames are few and small. 0, LINK_E_EOF

@@ -42,7 +42,7 @@ REQUIRED = ["kernel", "configuration", "launcher", "id-range", "capabilities", "
             "net-namespace", "cgroup-namespace", "mount-api", "tmpfs", "proc", "devpts", "mqueue",
             "seccomp", "trial"]
 LIMITS = ["cgroup2", "cgroup-memory", "cgroup-pids", "cgroup-cpu", "cgroup-io",
-          "clone-into-cgroup", "cgroup-kill", "system-manager", "user-manager"]
+          "clone-into-cgroup", "cgroup-kill", "system-manager", "user-manager", "enforcement"]
 NAMES = ["memory", "pids", "cpus", "cpu_time", "wall_time", "disk", "inodes", "open_files",
          "file_size", "output", "io_read_bps", "io_write_bps"]
 MEANS = {"cgroup", "rlimit", "sampler", "mount", "timer", "broker", "refused"}
@@ -511,6 +511,19 @@ def memory_is_less_than_the_limit():
     tap.check(report.json["can_run"], "crates run all the same")
 
 
+def enforcement_is_judged():
+    """What agentcrated.json asks for, and whether jobs would be refused for it."""
+    for config, named in (({"enforce": "sampled"}, None), ({"enforce": "strict"}, "limit memory: "),
+                          ({"enforce": "strict", "instance": {"pids": 9}}, "limit ")):
+        env = tap.template_env()
+        tap.write(os.path.join(env["AGENTCRATE_DATA_DIR"], "agentcrated.json"), json.dumps(config))
+        report = Report(env=env)
+        if named and report.limits["memory"]["enforced_by"] != "cgroup":
+            report.expect("enforcement", "no", named, "agentcrate doctor|cgroups")
+        else:
+            report.expect("enforcement", "yes", found=config["enforce"])
+
+
 def broker_is_seen():
     path = os.path.join(tap.folder("broker"), "socket")
     env = tap.clean_env(AGENTCRATE_SOCKET=path)
@@ -552,6 +565,7 @@ def tests():
     tap.case("the launcher is missing", launcher_is_missing)
     tap.case("faults of the configuration", configuration_is_broken)
     tap.case("limit memory above the host's memory", memory_is_less_than_the_limit)
+    tap.case("enforcement as agentcrated.json asks for it", enforcement_is_judged)
     tap.case("the broker's socket", broker_is_seen)
     if tap.WHO == "root":
         tap.case("ids that are not mapped", id_range_is_not_mapped)

@@ -94,6 +94,38 @@ START_TEST(test_table) {
 }
 END_TEST
 
+/* The machine's broker: its launcher is looked at for root, and what agentcrated.json asks for. */
+START_TEST(test_service) {
+        _cleanup_(doctor_report_done) DoctorReport report = {};
+        _cleanup_(doctor_facts_done) DoctorFacts facts = good_facts();
+        const DoctorCheck *check;
+
+        facts.host.uid = 0;
+        facts.install.ids_mapped = true;
+        facts.install.service_error = ENOENT;
+        facts.install.roots_fault = "the path is not absolute";
+        facts.install.roots_line = 7;
+        facts.trial.enforce = ENFORCE_STRICT;
+        facts.trial.enforce_text = strdup("limit memory: only sampling could enforce it here");
+        facts.trial.enforce_remedy = strdup("be content with less");
+        ck_assert_int_eq(doctor_judge(&facts, &report), 0);
+
+        check = find(&report, "launcher-service");
+        ck_assert_int_eq(check->answer, DOCTOR_NO);
+        ck_assert_int_eq(check->error, ENOENT);
+        ck_assert_ptr_nonnull(strstr(check->remedy, "agentcrate-launcher.socket"));
+        check = find(&report, "bind-roots");
+        ck_assert_int_eq(check->answer, DOCTOR_NO);
+        ck_assert_ptr_nonnull(strstr(check->cause, "/bind-roots:7: the path is not absolute"));
+        check = find(&report, "enforcement");
+        ck_assert_int_eq(check->answer, DOCTOR_NO);
+        ck_assert_str_eq(check->cause, "limit memory: only sampling could enforce it here");
+        ck_assert_str_eq(check->remedy, "be content with less");
+        /* None of them keeps agentcrate-run, or a user's broker, from making crates. */
+        ck_assert(report.can_run);
+}
+END_TEST
+
 START_TEST(test_good_host) {
         _cleanup_(doctor_report_done) DoctorReport report = {};
         _cleanup_(doctor_facts_done) DoctorFacts facts = good_facts();
@@ -462,6 +494,7 @@ int main(void) {
         tcase_add_test(tcase, test_good_host);
         tcase_add_loop_test(tcase, test_cause, 0, ELEMENTSOF(cases));
         tcase_add_test(tcase, test_exit_status);
+        tcase_add_test(tcase, test_service);
         tcase_add_test(tcase, test_limit_reason);
         tcase_add_test(tcase, test_untried_cgroup);
         tcase_add_test(tcase, test_json);

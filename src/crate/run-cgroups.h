@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Where the crate's cgroups come from: a transient scope where a service manager runs, a child of
+ * Where the cgroups of a crate without a broker come from, agentcrate-run's and doctor's: a transient scope where a service manager runs, a child of
  * the own cgroup where none does. The scope is asked for by agentcrate-scope while launcher and
  * plan are being made; a host without either costs a few system calls.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "run/cgroups.h"
+#include "crate/run-cgroups.h"
 
 #include <fcntl.h>
 #include <poll.h>
