@@ -100,6 +100,11 @@ void call_trace_outcome(Trace *trace, const AuditEnd *end) {
         trace_set(facts->limit, end->limit);
         trace_set(facts->plan_digest, end->plan_digest);
         facts->exit_code = end->exit_code;
+        facts->has_egress = end->has_egress;
+        facts->egress_connections = end->egress_connections;
+        facts->egress_bytes_in = end->egress_bytes_in;
+        facts->egress_bytes_out = end->egress_bytes_out;
+        facts->egress_denied = end->egress_denied;
         set_error_type(facts, end);
         if (!facts->error_type[0])
                 return;

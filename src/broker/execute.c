@@ -24,6 +24,7 @@ typedef struct Execution {
         ExecArgs args; /* until it is started */
         char *workspace;
         bool workspace_ro;
+        DestinationList egress; /* the template's, and those of the arguments */
         LimitsMeans means;
         StrV notes; /* on its limits, for the record */
         Supervisor supervisor;
@@ -62,6 +63,7 @@ static void execution_free(Call *call) {
         exec_args_done(&execution->args);
         free(execution->workspace);
         strv_done(&execution->notes);
+        destination_list_done(&execution->egress);
         free(execution);
         call->execution = NULL;
 }
@@ -86,6 +88,25 @@ static int refuse_template(const Manager *manager, const char *name, char **ret_
                       list.data);
 }
 
+/* What the job may reach, as far as its tenant may. */
+static int execution_take_egress(Call *call, char **ret_text) {
+        Execution *execution = call->execution;
+        const DestinationList *template = &execution->template->egress;
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = evaluate_egress(call->tenant, execution->template->name, template,
+                            &execution->args.egress, &call->decision);
+        if (r < 0)
+                return error_trace(r);
+        if (!call->decision.allowed)
+                return EXECUTOR_E_DENIED;
+        r = destination_list_merge(&execution->egress, template, &text);
+        if (r == 0)
+                r = destination_list_merge(&execution->egress, &execution->args.egress, &text);
+        return r == DESTINATION_E_INVALID ? refuse(ret_text, "egress: %s", text) : error_trace(r);
+}
+
 static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arguments,
                              char **ret_text) {
         Execution *execution;
@@ -108,7 +129,9 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
 
         r = authorize_workspace(call->tenant, &call->client->workspace, &execution->args,
                                 &execution->workspace, &execution->workspace_ro, &call->decision);
-        return r == AUTHORIZE_E_DENIED ? EXECUTOR_E_DENIED : error_fold(r);
+        if (r != 0)
+                return r == AUTHORIZE_E_DENIED ? EXECUTOR_E_DENIED : error_fold(r);
+        return execution_take_egress(call, ret_text);
 }
 
 /* Template, then arguments. */
@@ -190,6 +213,8 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
                 .workspace = execution->workspace,
                 .workspace_ro = execution->workspace_ro,
                 .limits = &job->limits,
+                .egress = &execution->egress,
+                .egress_settings = egress_settings(&call->policy->config.egress),
         };
         CrateSpec spec = {.template = execution->template->name};
         LauncherRun *run;
@@ -212,6 +237,8 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
                 return error_fold(r);
 
         spec.plan = plans.crate;
+        spec.egress_plan = &plans.egress;
+        spec.egress = call->manager->egress;
         spec.workspace_rw = plans.workspace_rw;
         spec.means = &execution->means;
         spec.notes = &execution->notes;

@@ -60,7 +60,8 @@ static const Option option_rows[] = {
         {"launcher", 0, "PATH", option_take_string, offsetof(BrokerOptions, launcher),
          "have crates made by the launcher service that listens at PATH"},
         {"egress", 0, "PATH", option_take_string, offsetof(BrokerOptions, egress),
-         "have traces posted by the egress service that listens at PATH"},
+         "have what jobs reach served, and traces posted, by the egress service that listens at "
+         "PATH"},
         {"idle", 0, "TIME", take_idle, 0,
          "end when nobody was connected for TIME (30, 500ms, 10m); default is the configuration's "
          "when the socket was passed in, else never"},

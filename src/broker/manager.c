@@ -2,6 +2,7 @@
 
 #include "broker/manager.h"
 
+#include <sys/epoll.h>
 #include <systemd/sd-daemon.h>
 
 #include "basic/error.h"
@@ -169,6 +170,8 @@ Manager *manager_free(Manager *manager) {
         sd_event_source_disable_unref(manager->idle_timer);
         sd_event_source_disable_unref(manager->stop_timer);
         exporter_free(manager->exporter);
+        sd_event_source_disable_unref(manager->egress_source);
+        egress_free(manager->egress);
         reload_free(manager->reload);
         policy_reading_free(manager->reading);
         metrics_free(manager->metrics);
@@ -179,6 +182,26 @@ Manager *manager_free(Manager *manager) {
         sd_event_unref(manager->event);
         free(manager);
         return NULL;
+}
+
+static int on_egress(sd_event_source *source _unused_, int fd _unused_, uint32_t events _unused_,
+                     void *userdata) {
+        Manager *manager = userdata;
+
+        egress_dispatch(manager->egress);
+        return 0;
+}
+
+/* It is started when the first crate wants something of it. */
+static int manager_add_egress(Manager *manager, const char *path) {
+        int r;
+
+        r = egress_new(path, &manager->egress);
+        if (r < 0)
+                return error_trace(r);
+        return error_trace(sd_event_add_io(manager->event, &manager->egress_source,
+                                           egress_get_fd(manager->egress), EPOLLIN, on_egress,
+                                           manager));
 }
 
 int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manager) {
@@ -226,6 +249,8 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
                                             "SIGHUP when there are any");
         }
         r = manager_add_sources(manager);
+        if (r == 0)
+                r = manager_add_egress(manager, config->egress_path);
         if (r == 0 && config->export->url)
                 r = exporter_new(manager->event, config->export, config->egress_path,
                                  &manager->exporter);

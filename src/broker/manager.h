@@ -15,6 +15,7 @@
 #include "broker/refusals.h"
 #include "broker/sharers.h"
 #include "cgroup/cgroup.h"
+#include "crate/egress.h"
 #include "crate/limits-means.h"
 #include "mcp/tools.h"
 #include "policy/policy.h"
@@ -48,6 +49,8 @@ struct Manager {
         Policy *policy;
         Audit *audit;
         Exporter *exporter; /* NULL: traces go nowhere */
+        Egress *egress;     /* of crates that reach something */
+        sd_event_source *egress_source;
         Metrics *metrics;
         Tools *tools;
         Catalogue *catalogue; /* of the policy */

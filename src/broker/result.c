@@ -129,6 +129,11 @@ void result_to_audit(const CrateResult *result, bool lost, AuditEnd *end) {
         end->signal = lost ? 0 : result->signal;
         end->stdout_bytes = result->out.total;
         end->stderr_bytes = result->err.total;
+        end->has_egress = result->egress.known;
+        end->egress_connections = result->egress.connections;
+        end->egress_bytes_in = result->egress.bytes_in;
+        end->egress_bytes_out = result->egress.bytes_out;
+        end->egress_denied = result->egress.n_denied;
 }
 
 int result_to_answer(const CrateResult *result, const char *lost_text, ExecutorResult *ret_answer) {

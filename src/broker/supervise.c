@@ -126,10 +126,13 @@ static void count_limits(const Supervisor *supervisor) {
 
 static void on_crate_end(Crate *crate, void *userdata) {
         Supervisor *supervisor = userdata;
+        const CrateEgressUse *use = &crate_get_result(crate)->egress;
 
         call_trace_ended(&supervisor->call->trace, crate_get_result(crate)->wall_usec);
         supervisor->state = METRICS_ENDED;
         count_limits(supervisor);
+        metrics_count_egress(supervisor->call->manager->metrics, use->connections, use->n_denied,
+                             use->bytes_in, use->bytes_out);
         call_finish(supervisor->call);
 }
 

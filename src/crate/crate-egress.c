@@ -19,7 +19,7 @@
 int crate_take_egress(Crate *crate, const CrateSpec *spec) {
         CrateEgress *egress = &crate->egress;
 
-        egress->plan = spec->egress_plan;
+        egress->plan = spec->egress_plan ? TAKE_PTR(*spec->egress_plan) : NULL;
         egress->egress = spec->egress;
         if (!egress->plan)
                 return 0;

@@ -330,10 +330,8 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         int r;
 
         crate = calloc(1, sizeof(*crate));
-        if (!crate) {
-                (void) egress_plan_free(spec->egress_plan);
+        if (!crate)
                 return error_origin(-ENOMEM);
-        }
         *crate = (Crate){
                 .launcher = launcher,
                 .state = CRATE_STATE_MAKING,

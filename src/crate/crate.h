@@ -79,8 +79,8 @@ typedef struct CrateSpec {
          * are its part are in force already. Borrowed. NULL: whatever does without a cgroup. */
         const LimitsMeans *means;
         const StrV *notes; /* on its limits, for the record; borrowed; NULL: none */
-        /* What the crate reaches, by whom. Consumed, also on failure; NULL: nothing. */
-        EgressPlan *egress_plan;
+        /* What the crate reaches, by whom. The plan, if there is one, is taken; NULL: nothing. */
+        EgressPlan **egress_plan;
         Egress *egress; /* borrowed until the crate is freed */
 } CrateSpec;
 

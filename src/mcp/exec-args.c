@@ -11,6 +11,7 @@
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "plan/job-wire.h"
+#include "policy/reader.h"
 
 /* What the environment of the template may add to the caller's strings. */
 #define STRINGS_RESERVE 256U
@@ -45,6 +46,7 @@ void exec_args_done(ExecArgs *args) {
         strv_done(&args->env);
         free(args->template);
         free(args->workspace);
+        destination_list_done(&args->egress);
         *args = (ExecArgs){};
 }
 
@@ -368,13 +370,18 @@ static int parse_sandbox(ExecParser *parser, const JsonNode *node _unused_) {
                              "sandbox of its own");
 }
 
+/* By the reader of files, whose first fault is the text. */
 static int parse_egress(ExecParser *parser, const JsonNode *node) {
-        if (node->type != JSON_NODE_ARRAY)
-                return fault(parser, "egress must be an array");
-        if (node->n_children > 0)
-                return fault(parser, "egress is not built yet: leave it out, a sandbox has no "
-                                     "network");
-        return 0;
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        const Reader reader = {.file = "arguments", .doc = parser->doc, .diags = &diags};
+        const char *path;
+        int r;
+
+        r = destination_list_read(&reader, node, &parser->args->egress);
+        if (r < 0 || diags.n_items == 0)
+                return error_trace(r);
+        path = diags.items[0].path ? strstr(diags.items[0].path, "egress") : NULL;
+        return fault(parser, "%s: %s", path ?: "egress", diags.items[0].text);
 }
 
 static int parse_operations(ExecParser *parser, const JsonNode *node) {
@@ -401,8 +408,8 @@ static const ExecArgument arguments[] = {
         {"on_hit", parse_on_hit, false},
         {"template", parse_template, false},
         {"workspace", parse_workspace, false},
+        {"egress", parse_egress, false},
         {"sandbox", parse_sandbox, true},
-        {"egress", parse_egress, true},
         {"operations", parse_operations, true},
 };
 

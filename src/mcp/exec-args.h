@@ -12,6 +12,7 @@
 
 #include "basic/json-scan.h"
 #include "basic/string-util.h"
+#include "policy/destination.h"
 #include "policy/limits.h"
 
 #define EXEC_ARGS_CAPTURE_MAX (8U << 20)
@@ -33,6 +34,7 @@ typedef struct ExecArgs {
         char *workspace; /* NULL: the connection's, if it has one */
         bool workspace_mode_given;
         bool workspace_ro;
+        DestinationList egress; /* beside those of the template */
 } ExecArgs;
 
 enum {

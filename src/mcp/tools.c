@@ -28,6 +28,26 @@ static const SchemaMember workspace_members[] = {
         {},
 };
 
+static const char *const destination_type_choices[] = {"tls", "http", "tcp", NULL};
+
+static const SchemaMember destination_members[] = {
+        {.name = "name",
+         .type = "string",
+         .required = true,
+         .description = "host name, or *.NAME for all names below it"},
+        {.name = "port", .type = "integer", .required = true},
+        {.name = "type",
+         .type = "string",
+         .choices = destination_type_choices,
+         .description = "what is spoken there; default: tls for port 443, http for 80, else tcp, "
+                        "which is anything"},
+        {.name = "addresses",
+         .type = "array",
+         .items = "string",
+         .description = "private addresses or networks that the name may lead to"},
+        {},
+};
+
 static const SchemaMember exec_arguments[] = {
         {.name = "argv",
          .type = "array",
@@ -72,6 +92,12 @@ static const SchemaMember exec_arguments[] = {
                  "object {path, mode}: the host directory path is shown at /workspace, read-only "
                  "with mode ro, writable with rw (default); without it the connection's "
                  "directory is, else an empty private one"},
+        {.name = "egress",
+         .type = "array",
+         .members = destination_members,
+         .description =
+                 "what the command may reach in the network, beside what the template names; "
+                 "everything else fails at once. Default: nothing"},
         {},
 };
 
@@ -114,6 +140,9 @@ static const SchemaMember usage_members[] = {
         {.name = "pids_peak", .type = "integer?"},
         {.name = "io_read_bytes", .type = "integer?"},
         {.name = "io_write_bytes", .type = "integer?"},
+        {.name = "egress_connections", .type = "integer"},
+        {.name = "egress_bytes_in", .type = "integer"},
+        {.name = "egress_bytes_out", .type = "integer"},
         {},
 };
 

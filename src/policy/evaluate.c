@@ -13,7 +13,7 @@ static const char *const step_words[_EVALUATE_STEP_MAX] = {
         [EVALUATE_TENANT] = "match",         [EVALUATE_DENY] = "tools.deny",
         [EVALUATE_ALLOW] = "tools.allow",    [EVALUATE_SCOPES] = "scopes",
         [EVALUATE_TEMPLATE] = "templates",   [EVALUATE_ARGUMENTS] = "arguments",
-        [EVALUATE_WORKSPACE] = "workspaces",
+        [EVALUATE_WORKSPACE] = "workspaces", [EVALUATE_EGRESS] = "egress",
 };
 
 const char *evaluate_step_to_string(EvaluateStep step) {
@@ -230,6 +230,57 @@ int evaluate(const Tenant *tenant, const ToolRights *tool, const JsonDoc *doc,
         d.allowed = !d.reason;
         *ret_decision = d;
         d = DECISION_NULL;
+        return 0;
+}
+
+/* --- egress --- */
+
+#define SCOPE_EGRESS "net:egress"
+
+static int deny_egress_scope(const Tenant *tenant, Decision *decision) {
+        return error_trace(decision_deny(decision, EVALUATE_SCOPES, tenant->scopes_line,
+                                         step_words[EVALUATE_SCOPES],
+                                         "the scope " SCOPE_EGRESS
+                                         ", which the administrator of this broker can grant, or a "
+                                         "job that reaches nothing",
+                                         "to reach anything needs the scope " SCOPE_EGRESS
+                                         ", and tenant %s does not have it",
+                                         tenant->name));
+}
+
+static int deny_destination(const Tenant *tenant, const Destination *destination,
+                            const char *template, Decision *decision) {
+        _cleanup_(freep) char *text = destination_format(destination);
+
+        if (!text)
+                return error_origin(-ENOMEM);
+        return error_trace(decision_deny(
+                decision, EVALUATE_EGRESS, tenant->egress.line, step_words[EVALUATE_EGRESS],
+                template ? "another template, or that the administrator of this broker adds it to "
+                           "egress"
+                         : "to leave it out, or that the administrator of this broker adds it to "
+                           "egress",
+                "tenant %s may not reach %s%s%s", tenant->name, text,
+                template ? ", which is asked for by template " : "", template ?: ""));
+}
+
+int evaluate_egress(const Tenant *tenant, const char *template, const DestinationList *of_template,
+                    const DestinationList *asked, Decision *decision) {
+        char word[] = SCOPE_EGRESS, *words[] = {word, NULL};
+        const StrV scope = {.items = words, .n_items = 1};
+
+        if (of_template->n_items + asked->n_items == 0)
+                return 0;
+        if (tenant_missing_scope(tenant, &scope))
+                return deny_egress_scope(tenant, decision);
+        for (size_t i = 0; !tenant->egress_templates && i < of_template->n_items; i++)
+                if (!destination_list_cover(&tenant->egress, &of_template->items[i]))
+                        return deny_destination(tenant, &of_template->items[i], template, decision);
+        for (size_t i = 0; i < asked->n_items; i++)
+                if (!destination_list_cover(&tenant->egress, &asked->items[i]) &&
+                    !(tenant->egress_templates &&
+                      destination_list_cover(of_template, &asked->items[i])))
+                        return deny_destination(tenant, &asked->items[i], NULL, decision);
         return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "basic/json-scan.h"
+#include "policy/destination.h"
 #include "policy/tenant.h"
 
 typedef enum EvaluateStep {
@@ -24,6 +25,7 @@ typedef enum EvaluateStep {
         EVALUATE_TEMPLATE,  /* of a crate: one of templates covers what is asked for */
         EVALUATE_ARGUMENTS, /* the arguments keep the tenant's constraints on them */
         EVALUATE_WORKSPACE, /* the host folder is one of workspaces; the broker's to ask */
+        EVALUATE_EGRESS,    /* egress covers all that the job asks to reach; by evaluate_egress() */
         _EVALUATE_STEP_MAX,
 } EvaluateStep;
 
@@ -64,6 +66,10 @@ char *decision_text(const Decision *decision, const char *tool);
  */
 int evaluate(const Tenant *tenant, const ToolRights *tool, const JsonDoc *doc,
              const JsonNode *arguments, Decision *ret_decision);
+/* What a job asks to reach: its template's, and those of its arguments. Changes an allowed decision
+ * if the tenant does not have the scope for it, or its list does not cover one. 0 or -ENOMEM. */
+int evaluate_egress(const Tenant *tenant, const char *template, const DestinationList *of_template,
+                    const DestinationList *asked, Decision *decision);
 /* Whether there can be a call that is allowed: else the tool is not listed. */
 bool evaluate_may_call(const Tenant *tenant, const ToolRights *tool);
 /* "tools.deny" and so on: the key of the configuration. */

@@ -40,6 +40,24 @@ static int add_workspaces(StrBuf *out, const Tenant *t) {
         return r;
 }
 
+static int add_egress(StrBuf *out, const Tenant *t) {
+        int r;
+
+        if (t->egress.n_items == 0 && !t->egress_templates)
+                return strbuf_append_string(out, "nothing may be reached");
+        r = strbuf_append_string(out, "if the job reaches something, it must be");
+        if (r == 0 && t->egress_templates)
+                r = strbuf_append_string(out, " what its template names");
+        for (size_t i = 0; i < t->egress.n_items && r == 0; i++) {
+                _cleanup_(freep) char *text = destination_format(&t->egress.items[i]);
+
+                r = text ? strbuf_appendf(out, "%s %s", i > 0 || t->egress_templates ? " or" : "",
+                                          text)
+                         : error_origin(-ENOMEM);
+        }
+        return r;
+}
+
 /* A step that was passed. */
 static int add_passed(StrBuf *out, const Tenant *t, const ToolRights *tool, EvaluateStep step) {
         const TenantArguments *arguments;
@@ -62,9 +80,13 @@ static int add_passed(StrBuf *out, const Tenant *t, const ToolRights *tool, Eval
                 return arguments ? strbuf_appendf(out, "they keep those of line %" PRIu32,
                                                   arguments->line)
                                  : strbuf_append_string(out, "there are no constraints");
-        default:
+        case EVALUATE_WORKSPACE:
                 return tool->template_default ? add_workspaces(out, t)
                                               : strbuf_append_string(out, "the tool uses none");
+        default:
+                return tool->template_default
+                               ? add_egress(out, t)
+                               : strbuf_append_string(out, "the tool reaches nothing");
         }
 }
 

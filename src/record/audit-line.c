@@ -210,6 +210,16 @@ static int add_output(StrBuf *body, const AuditEnd *end) {
         return error_trace(r);
 }
 
+static int add_egress(StrBuf *body, const AuditEnd *end) {
+        if (!end->has_egress)
+                return 0;
+        return error_trace(strbuf_appendf(body,
+                                          ",\"egress\":{\"connections\":%" PRIu64 ",\"in\":%" PRIu64
+                                          ",\"out\":%" PRIu64 ",\"denied\":%" PRIu64 "}",
+                                          end->egress_connections, end->egress_bytes_in,
+                                          end->egress_bytes_out, end->egress_denied));
+}
+
 int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const AuditEnd *end,
                    bool payloads) {
         int r;
@@ -229,6 +239,8 @@ int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const 
                 r = add_durations(body, end);
         if (r == 0)
                 r = add_output(body, end);
+        if (r == 0)
+                r = add_egress(body, end);
         if (r == 0)
                 r = add_exit(body, end);
         if (r == 0)

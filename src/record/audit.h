@@ -66,6 +66,8 @@ typedef struct AuditEnd {
         int exit_code; /* -1: none */
         int signal;    /* 0: none */
         uint64_t stdout_bytes, stderr_bytes;
+        bool has_egress; /* the job could reach something: what follows is known */
+        uint64_t egress_connections, egress_bytes_in, egress_bytes_out, egress_denied;
         AuditData result; /* the answer as it was sent; none if nobody wants it any more */
 } AuditEnd;
 

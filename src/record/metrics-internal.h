@@ -35,4 +35,6 @@ struct Metrics {
         TemplateMetrics *by_template; /* one more than templates; the last is "other" */
         uint64_t *by_limit, *by_denial;
         Histogram authorize;
+        uint64_t egress_connections[2]; /* relayed, denied */
+        uint64_t egress_bytes[2];       /* in, out */
 };

@@ -214,6 +214,29 @@ static int append_other_counts(const Metrics *metrics, const MetricsNow *now, St
         return error_trace(r);
 }
 
+static int append_egress(const Metrics *metrics, StrBuf *out) {
+        int r;
+
+        r = append_family(out, "egress_connections_total", "counter",
+                          "Connections of jobs, and what they were denied.");
+        if (r == 0)
+                r = strbuf_appendf(
+                        out,
+                        "agentcrate_egress_connections_total{outcome=\"relayed\"} %" PRIu64
+                        "\nagentcrate_egress_connections_total{outcome=\"denied\"} %" PRIu64 "\n",
+                        metrics->egress_connections[0], metrics->egress_connections[1]);
+        if (r == 0)
+                r = append_family(out, "egress_bytes_total", "counter",
+                                  "Bytes to jobs and from jobs.");
+        if (r == 0)
+                r = strbuf_appendf(out,
+                                   "agentcrate_egress_bytes_total{direction=\"in\"} %" PRIu64
+                                   "\nagentcrate_egress_bytes_total{direction=\"out\"} %" PRIu64
+                                   "\n",
+                                   metrics->egress_bytes[0], metrics->egress_bytes[1]);
+        return error_trace(r);
+}
+
 static int append_build(StrBuf *out, const char *version) {
         int r;
 
@@ -242,6 +265,8 @@ int metrics_append_text(const Metrics *metrics, const MetricsNow *now, const cha
                 r = append_starts(metrics, out);
         if (r == 0)
                 r = append_other_counts(metrics, now, out);
+        if (r == 0)
+                r = append_egress(metrics, out);
         if (r == 0)
                 r = append_build(out, version);
         return error_trace(r);

@@ -146,3 +146,11 @@ void metrics_count_limit(Metrics *metrics, const char *limit, uint64_t hits) {
 void metrics_count_denial(Metrics *metrics, const char *kind) {
         metrics->by_denial[label_find(&metrics->denials, kind)]++;
 }
+
+void metrics_count_egress(Metrics *metrics, uint64_t connections, uint64_t denied,
+                          uint64_t bytes_in, uint64_t bytes_out) {
+        metrics->egress_connections[0] += connections;
+        metrics->egress_connections[1] += denied;
+        metrics->egress_bytes[0] += bytes_in;
+        metrics->egress_bytes[1] += bytes_out;
+}

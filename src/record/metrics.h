@@ -76,6 +76,9 @@ void metrics_count_start(Metrics *metrics, const char *template, MetricsTemperat
                          uint64_t nsec);
 void metrics_count_limit(Metrics *metrics, const char *limit, uint64_t hits);
 void metrics_count_denial(Metrics *metrics, const char *kind);
+/* What a job has reached and was refused there. */
+void metrics_count_egress(Metrics *metrics, uint64_t connections, uint64_t denied,
+                          uint64_t bytes_in, uint64_t bytes_out);
 
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

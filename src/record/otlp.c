@@ -122,6 +122,12 @@ static void put_crate(Writer *w, const TraceFacts *facts) {
         put_string(w, "agentcrate.template", facts->template);
         put_string(w, "agentcrate.limit", facts->limit);
         put_string(w, "agentcrate.plan_digest", facts->plan_digest);
+        if (!facts->has_egress)
+                return;
+        put_number(w, "agentcrate.egress.connections", (int64_t) facts->egress_connections);
+        put_number(w, "agentcrate.egress.bytes_in", (int64_t) facts->egress_bytes_in);
+        put_number(w, "agentcrate.egress.bytes_out", (int64_t) facts->egress_bytes_out);
+        put_number(w, "agentcrate.egress.denied", (int64_t) facts->egress_denied);
 }
 
 static void put_root(Writer *w, const Trace *trace) {

@@ -69,6 +69,8 @@ typedef struct TraceFacts {
         char error_type[24];
         int32_t status_code; /* of an error of JSON-RPC; 0: none */
         int32_t exit_code;   /* -1: none */
+        bool has_egress;
+        uint64_t egress_connections, egress_bytes_in, egress_bytes_out, egress_denied;
         bool denied;
 } TraceFacts;
 

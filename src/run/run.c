@@ -470,7 +470,7 @@ static int runner_start(Runner *runner) {
         r = runner_enforce(runner);
         if (r != 0)
                 return r < 0 ? error_trace(r) : r;
-        spec.egress_plan = TAKE_PTR(setup->plans.egress);
+        spec.egress_plan = &setup->plans.egress;
         spec.egress = runner->egress;
         spec.cgroup = runner->cgroup;
         spec.means = &setup->means;

@@ -259,7 +259,8 @@ START_TEST(test_explain) {
                 "  scopes       the tenant has exec\n"
                 "  templates    denied: tenant ci may not use the template \"node\"\n"
                 "  arguments    not asked\n"
-                "  workspaces   not asked\n";
+                "  workspaces   not asked\n"
+                "  egress       not asked\n";
         static const char allowed[] =
                 "allowed\n"
                 "rule         ci:tools.allow[0], ci.json:5\n"
@@ -271,7 +272,8 @@ START_TEST(test_explain) {
                 "  scopes       the tenant has exec\n"
                 "  templates    a rule covers the template\n"
                 "  arguments    they keep those of line 7\n"
-                "  workspaces   if the call uses a folder of the host, it must be in /srv\n";
+                "  workspaces   if the call uses a folder of the host, it must be in /srv\n"
+                "  egress       nothing may be reached\n";
         _cleanup_(tenant_freep) Tenant *tenant = parse(full), *none = parse(nothing);
         _cleanup_(decision_done) Decision no = DECISION_NULL, yes = DECISION_NULL,
                                           absent = DECISION_NULL;
@@ -290,6 +292,78 @@ START_TEST(test_explain) {
 }
 END_TEST
 
+static const struct {
+        const char *scopes, *egress; /* of the tenant */
+        const char *template, *asked;
+        const char *reason; /* NULL: allowed */
+        EvaluateStep step;
+} egress_cases[] = {
+        {"", "", NULL, NULL, NULL, 0},
+        {"\"net:egress\"", "", "a.example:443", NULL,
+         "tenant ci may not reach a.example:443/tls, which is asked for by template host",
+         EVALUATE_EGRESS},
+        {"\"net:egress\"", "", NULL, "a.example:443", "tenant ci may not reach a.example:443/tls",
+         EVALUATE_EGRESS},
+        {"", "\"templates\"", "a.example:443", NULL,
+         "to reach anything needs the scope net:egress, and tenant ci does not have it",
+         EVALUATE_SCOPES},
+        {"\"net:egress\"", "\"templates\"", "a.example:443", NULL, NULL, 0},
+        {"\"net:egress\"", "\"templates\"", "*.b.example:443", "x.b.example:443", NULL, 0},
+        {"\"net:egress\"", "\"templates\"", "a.example:443", "b.example:443",
+         "tenant ci may not reach b.example:443/tls", EVALUATE_EGRESS},
+        {"\"net:egress\"", "{\"name\": \"a.example\", \"port\": 443}", NULL, "a.example:443", NULL,
+         0},
+        {"\"net:egress\"", "{\"name\": \"a.example\", \"port\": 443}", NULL, "a.example:444",
+         "tenant ci may not reach a.example:444/tcp", EVALUATE_EGRESS},
+        /* What is stricter is covered, what is laxer is not. */
+        {"\"net:egress\"", "{\"name\": \"a.example\", \"port\": 443}", NULL, "a.example:443/tcp",
+         "tenant ci may not reach a.example:443/tcp", EVALUATE_EGRESS},
+        {"\"net:egress\"", "{\"name\": \"a.example\", \"port\": 443, \"type\": \"tcp\"}", NULL,
+         "a.example:443", NULL, 0},
+        {"\"net:egress\"", "{\"name\": \"*.a.example\", \"port\": 443}", NULL, "*.b.a.example:443",
+         NULL, 0},
+        {"\"net:egress\"", "{\"name\": \"*.a.example\", \"port\": 443}", NULL, "a.example:443",
+         "tenant ci may not reach a.example:443/tls", EVALUATE_EGRESS},
+        {"\"net:egress\"", "{\"name\": \"a.example\", \"port\": 443}", NULL,
+         "a.example:443@10.0.0.0/8", "tenant ci may not reach a.example:443/tls@10.0.0.0/8",
+         EVALUATE_EGRESS},
+        {"\"net:egress\"",
+         "{\"name\": \"a.example\", \"port\": 443, \"addresses\": [\"10.0.0.0/8\"]}", NULL,
+         "a.example:443@10.1.0.0/16", NULL, 0},
+};
+
+static void destinations(const char *text, DestinationList *list) {
+        _cleanup_(freep) char *why = NULL;
+
+        if (text)
+                ck_assert_int_eq(destination_list_parse(list, text, &why), 0);
+}
+
+START_TEST(test_egress) {
+        _cleanup_(destination_list_done) DestinationList of_template = DESTINATION_LIST_NULL,
+                                                         asked = DESTINATION_LIST_NULL;
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(tenant_freep) Tenant *tenant = NULL;
+        _cleanup_(decision_done) Decision d = DECISION_NULL;
+
+        ck_assert_int_gt(asprintf(&text,
+                                  "{\"match\": {\"uid\": [1]}, \"scopes\": [%s], \"egress\": [%s]}",
+                                  egress_cases[_i].scopes, egress_cases[_i].egress),
+                         0);
+        tenant = parse(text);
+        destinations(egress_cases[_i].template, &of_template);
+        destinations(egress_cases[_i].asked, &asked);
+        d = (Decision){.tenant = tenant, .allowed = true};
+        ck_assert_int_eq(evaluate_egress(tenant, "host", &of_template, &asked, &d), 0);
+        ck_assert_int_eq(d.allowed, !egress_cases[_i].reason);
+        if (d.allowed)
+                return;
+        ck_assert_str_eq(d.reason, egress_cases[_i].reason);
+        ck_assert_int_eq(d.step, egress_cases[_i].step);
+        ck_assert_uint_eq(d.line, 1);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("evaluate");
         TCase *tcase = tcase_create("evaluate");
@@ -305,6 +379,7 @@ int main(void) {
         tcase_add_test(tcase, test_deny_later);
         tcase_add_test(tcase, test_long_rule);
         tcase_add_test(tcase, test_explain);
+        tcase_add_loop_test(tcase, test_egress, 0, ELEMENTSOF(egress_cases));
         srunner_run_all(runner, CK_ENV);
         n_failed = srunner_ntests_failed(runner);
         srunner_free(runner);

@@ -70,8 +70,10 @@ static const Bad bad[] = {
         {"{\"command\":\"a\",\"workspace\":{\"path\":\"/x\",\"mode\":\"w\"}}", "\"ro\" or \"rw\""},
         {"{\"command\":\"a\",\"workspace\":{\"path\":\"/x\",\"made\":\"w\"}}", "no others"},
         {"{\"command\":\"a\",\"sandbox\":\"s-1\"}", "sandbox is not built yet"},
-        {"{\"command\":\"a\",\"egress\":[{}]}", "egress is not built yet"},
-        {"{\"command\":\"a\",\"egress\":{}}", "egress must be an array"},
+        {"{\"command\":\"a\",\"egress\":[{}]}", "egress[0]: \"name\" is missing"},
+        {"{\"command\":\"a\",\"egress\":{}}", "egress: {} is no array"},
+        {"{\"command\":\"a\",\"egress\":[{\"name\":\"*.com\",\"port\":1}]}",
+         "egress[0].name: the name \"*.com\" would be"},
         {"{\"command\":\"a\",\"operations\":[\"a.b\"]}", "operations are not built yet"},
         {"{\"command\":\"a\",\"cmd\":1}", "no argument \"cmd\"; the arguments are argv, command"},
 };
