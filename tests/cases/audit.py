@@ -350,6 +350,34 @@ def rotated():
         tap.equal(queried.count("\n"), calls.n, "records that query finds over all files")
 
 
+def rotated_by_logrotate():
+    """By the configuration that is shipped, of which only place, user and signal are the test's."""
+    if not shutil.which("logrotate"):
+        raise tap.Skip("host has no logrotate")
+    with open(os.path.join(tap.data_dir(), "logrotate", "agentcrate"), encoding="utf-8") as file:
+        text = file.read()
+    place = tap.folder("logrotate")
+    config = os.path.join(place, "agentcrate")
+    with mcp.Broker() as broker:
+        for old, new in (("/var/log/agentcrate", broker.state), ("su agentcrate agentcrate\n", "\n"),
+                         ("systemctl kill -s HUP --kill-whom=main agentcrated.service",
+                          f"kill -HUP {broker.pid}")):
+            tap.equal(text.count(old), 1, f"how often {old!r} is there")
+            text = text.replace(old, new)
+        # What else a host's logrotate.conf may ask for, of whose files ours is one.
+        tap.write(config, "compress\ncreate\ndaily\n" + text)
+        with Calls(broker) as calls:
+            for _ in range(3):
+                n = calls.n
+                tap.check(tap.wait_until(lambda n=n: calls.n > n + 3, 60), "no calls")
+                tap.run(["logrotate", "-f", "-s", os.path.join(place, "state"), config]).expect(0)
+                tap.check(tap.wait_until(lambda: os.path.exists(broker.log_path)), "no new log")
+        names = sorted(name for name in os.listdir(broker.state) if name.startswith("audit.jsonl"))
+        tap.equal(names, ["audit.jsonl"] + [f"audit.jsonl.{i}" for i in (1, 2, 3)])
+        found = audit("verify", env=tap.clean_env(AGENTCRATE_STATE_DIR=broker.state)).text
+        tap.contains(found, f"{calls.n} decisions, {calls.n} ends; nothing was changed")
+
+
 def copied_and_emptied():
     """copytruncate: no hole, and what got lost between is told."""
     with mcp.Broker() as broker:
@@ -653,6 +681,7 @@ def tests():
         tap.case(f"verify names {name}", tampered, name, change, place)
     tap.case("verify names a spliced file", spliced)
     tap.case("AUD-05: the chain goes on over rotations while calls run", rotated)
+    tap.case("AUD-05: so it does when logrotate does it", rotated_by_logrotate)
     tap.case("AUD-02: copytruncate leaves no hole", copied_and_emptied)
     tap.case("a log that was removed is begun anew", removed)
     tap.case("two brokers never write one log", one_writer)

@@ -270,6 +270,17 @@ reload_takes() {
         wait_for expect 'is in force: sha256:[0-9a-f]+, 2 tenants' journalctl -u agentcrated.service --no-pager
 }
 
+# By the files that tmpfiles has put in their place, as cron or a timer does it.
+rotated() {
+        local log=/var/log/agentcrate/audit.jsonl
+        "$bin/agentcrate" call sandbox_exec '{"argv": []}' >/dev/null 2>&1
+        logrotate -f /etc/logrotate.d/agentcrate || return 1
+        [[ -s $log.1 ]] || { ls -l /var/log/agentcrate; return 1; }
+        "$bin/agentcrate" call sandbox_exec '{"argv": []}' >/dev/null 2>&1
+        wait_for test -s "$log" && [[ $(stat -c '%U %a' "$log" "$log.1" | sort -u) == "agentcrate 600" ]] &&
+                "$bin/agentcrate" audit verify "$log.1" "$log"
+}
+
 no_broker() {
         ! "$1" "$bin/agentcrate" tools 2>&1
 }
@@ -310,6 +321,7 @@ check "system: a plain user may not connect" refused as_user env AGENTCRATE_SOCK
         "$bin/agentcrate" tools
 check "system: the tools are root's" expect sandbox_exec "$bin/agentcrate" tools
 check "system: a reload takes a new tenant in" reload_takes
+! command -v logrotate >/dev/null || check "system: logrotate renames the audit log" rotated
 check "system: the broker has no rights" has_no_rights
 check "system: it sits in its slice" expect '^agentcrate.slice$' show Slice agentcrated.service
 check "system: jobs/ is the broker's" jobs_are_given
