@@ -357,10 +357,11 @@ def tests():
         tap.case("agentcrate-run's launcher has nothing of the caller", run_gives_nothing,
                  signal.SIGSTOP)
         tap.case("agentcrate-run's init has nothing of the caller", run_gives_nothing, 0)
-    for mode in PARENTS:
-        tap.case(f"the broker and the parent of launchers: {mode}", broker_with_parent, mode)
-    for mode in (*LOUD, "silent", "stopped"):
-        tap.case(f"the broker and a launcher: {mode}", broker_with, mode)
+    tap.cases_side_by_side(
+        [(f"the broker and the parent of launchers: {mode}", broker_with_parent, mode)
+         for mode in PARENTS]
+        + [(f"the broker and a launcher: {mode}", broker_with, mode)
+           for mode in (*LOUD, "silent", "stopped")])
     tap.case("row 39 a host program's socket in a shown folder", shown_socket)
     tap.case("row 39 a job asks the broker for a crate", broker_from_inside)
 

@@ -13,6 +13,7 @@ tests' own helpers); without them the installed ones are taken.
 """
 
 import atexit
+import concurrent.futures
 import ctypes
 import json
 import os
@@ -84,20 +85,36 @@ def skip(name, reason):
     _line(f"ok {_State.count} - {_clean(name)} # SKIP {reason}")
 
 
+def _judge(fn, *args, **kwargs):
+    """Runs fn; how it is told, and what is told besides the name."""
+    try:
+        fn(*args, **kwargs)
+    except Skip as reason:
+        return skip, [str(reason)]
+    except Failed as why:
+        return not_ok, [str(why)]
+    except Exception:  # pylint: disable=broad-except
+        return not_ok, [traceback.format_exc()]
+    return ok, []
+
+
 def case(name, fn, *args, **kwargs):
     """Runs fn: passed if it returns, skipped if it raises Skip, failed on any other exception."""
     # Made here, so that a process that fn forks does not make one of its own, which nobody removes.
     home()
-    try:
-        fn(*args, **kwargs)
-    except Skip as reason:
-        skip(name, str(reason))
-    except Failed as why:
-        not_ok(name, str(why))
-    except Exception:  # pylint: disable=broad-except
-        not_ok(name, traceback.format_exc())
-    else:
-        ok(name)
+    tell, what = _judge(fn, *args, **kwargs)
+    tell(name, *what)
+
+
+def cases_side_by_side(rows, at_once=6):
+    """The same for rows of (name, fn, arguments…) that mostly wait and touch nothing in common. They
+    are told in their order."""
+    home()
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        running = [(name, pool.submit(_judge, *call)) for name, *call in rows]
+        for name, future in running:
+            tell, what = future.result()
+            tell(name, *what)
 
 
 def done():
