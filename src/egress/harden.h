@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <linux/filter.h>
+#include <stddef.h>
+
 /* Gives away all that a program with the network does not need: environment, capabilities, core
- * dumps, and, where the kernel has Landlock, every file but those that name services and trust are
- * read from. 0 or a negative errno. */
-int harden(void);
+ * dumps; every system call that the filter does not name; and, where the kernel has Landlock, every
+ * file but those that name services and trust are read from, and every port to listen at. 0 or a
+ * negative errno. */
+int harden(const struct sock_filter *filter, size_t n_filter);

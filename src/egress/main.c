@@ -17,6 +17,7 @@
 #include "egress/harden.h"
 #include "egress/serve.h"
 #include "egress/service.h"
+#include "policy/seccomp-table.h"
 
 #define EGRESS_LINK_FD 3
 
@@ -34,7 +35,7 @@ int main(int argc, char *argv[]) {
 
         (void) sigaction(SIGPIPE, &ignore, NULL);
         if (argc > 1)
-                return service_main(argc, argv);
+                return service_main(argc, argv, &seccomp_table[0]);
         if (!link_is_ours(EGRESS_LINK_FD)) {
                 fputs("agentcrate-egress: this program is started by agentcrated or "
                       "agentcrate-run, "
@@ -42,7 +43,7 @@ int main(int argc, char *argv[]) {
                       stderr);
                 return EXIT_FAILURE;
         }
-        if (harden() < 0)
+        if (harden(seccomp_table[0].filter, seccomp_table[0].n_filter) < 0)
                 return EXIT_FAILURE;
         return serve_host(EGRESS_LINK_FD) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,7 +3,6 @@
 #include "egress/serve.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "basic/error.h"
@@ -30,20 +29,9 @@ static void server_done(Server *server) {
         loop_free(server->loop);
 }
 
-/* Each connection needs two files, and each session has some for its names. */
-static void raise_open_files(void) {
-        struct rlimit limit;
-
-        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-                limit.rlim_cur = limit.rlim_max;
-                (void) setrlimit(RLIMIT_NOFILE, &limit);
-        }
-}
-
 static int server_init(Server *server) {
         int r;
 
-        raise_open_files();
         r = loop_new(&server->loop);
         if (r == 0)
                 r = host_addresses_new(&server->addresses);

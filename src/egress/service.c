@@ -120,7 +120,7 @@ static void told(void *userdata _unused_, int result) {
                 (void) complain("the broker broke the protocol; its link is closed");
 }
 
-int service_main(int argc, char *argv[]) {
+int service_main(int argc, char *argv[], const SeccompProfile *profile) {
         Service service = {};
         int r;
 
@@ -141,7 +141,7 @@ int service_main(int argc, char *argv[]) {
         }
         if (find_user(&service) < 0)
                 return EXIT_FAILURE;
-        r = harden();
+        r = harden(profile->filter, profile->n_filter);
         if (r < 0) {
                 (void) complain("its rights cannot be given away: %s", strerror(-r));
                 return EXIT_FAILURE;

@@ -592,12 +592,12 @@ def row_26_connections():
 
 
 def refused_or_echo(session, port):
-    with session.connect(NAME, port) as job:
-        try:
+    try:
+        with session.connect(NAME, port) as job:
             job.sendall(b"y")
             return job.recv(1) == b"y"
-        except OSError:
-            return False
+    except OSError:
+        return False
 
 
 def row_26_idle():

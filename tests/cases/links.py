@@ -49,7 +49,7 @@ MAY_INCLUDE = {
     "scope": "basic ipc cgroup",
     "crate": "basic ipc plan policy cgroup",
     "launcher": "basic ipc plan",
-    "egress": "basic ipc http",
+    "egress": "basic ipc http policy",  # of policy, what a compiled filter looks like
     "record": "basic",
     "http": "basic",
     "broker": "basic ipc plan schema policy record http mcp cgroup scope crate",
