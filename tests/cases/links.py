@@ -63,7 +63,7 @@ MAY_USE = {
     "systemd": "broker doctor record scope",
     "ares": "egress",
     "jansson": "basic crate egress mcp broker doctor cli",
-    "nettle": "plan crate mcp policy record",
+    "nettle": "plan crate egress mcp policy record",
     "netlink": "launcher",
     "sys/capability": "launcher",
     "seccomp": "policy",
