@@ -25,6 +25,8 @@ static const char hosts_text[] = "127.0.0.1 localhost\n127.0.1.1 crate.internal 
 static const char nsswitch_text[] =
         "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n"
         "protocols: files\nservices: files\nethers: files\nrpc: files\n";
+/* Of a name in hosts all addresses, not those of its first line. */
+static const char host_conf_text[] = "multi on\n";
 static const char hostname_text[] = "crate\n";
 static const char shells_text[] = "/bin/sh\n/bin/bash\n";
 /* No search list. Where a crate reaches nothing, nobody serves that address, and names that are not
@@ -89,9 +91,13 @@ int build_etc(const Template *template, CratePlan *tree) {
         static const struct {
                 const char *path, *text;
         } files[] = {
-                {"/etc/passwd", passwd_text},      {"/etc/group", group_text},
-                {"/etc/hosts", hosts_text},        {"/etc/nsswitch.conf", nsswitch_text},
-                {"/etc/hostname", hostname_text},  {"/etc/shells", shells_text},
+                {"/etc/passwd", passwd_text},
+                {"/etc/group", group_text},
+                {"/etc/hosts", hosts_text},
+                {"/etc/host.conf", host_conf_text},
+                {"/etc/nsswitch.conf", nsswitch_text},
+                {"/etc/hostname", hostname_text},
+                {"/etc/shells", shells_text},
                 {"/etc/resolv.conf", resolv_text},
         };
         int r = 0;

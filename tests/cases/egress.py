@@ -1,0 +1,796 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# test-as: root user
+# test-timeout: 600
+"""What jobs reach by name, and that they reach nothing else: real clients in crates, servers and a
+resolver of the test's own outside. The servers lie on loopback, which each destination that leads
+there has to open. Rows that need no crate are those of egress-process.py."""
+
+import concurrent.futures
+import contextlib
+import hashlib
+import http.server
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+# pylint: disable=wrong-import-position
+import egress
+import machine
+import mcp
+import tap
+
+PYTHON = "/usr/bin/python3"
+LOOPBACK = "@127.0.0.0/8,::1"
+BLOB = 64 << 20
+CHUNK = 1 << 16
+
+# What jobs need to tell what happens to them.
+PRELUDE = """
+import errno, json, os, socket, struct, sys, time
+def name(error):
+    return errno.errorcode.get(error.errno, str(error))
+def attempt(address, port, kind=socket.SOCK_STREAM, timeout=5):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, kind) as s:
+        s.settimeout(timeout)
+        try:
+            s.connect((address, port))
+            return "connected"
+        except OSError as error:
+            return name(error)
+def find(host):
+    try:
+        return sorted({row[4][0] for row in socket.getaddrinfo(host, 1, type=socket.SOCK_STREAM)})
+    except socket.gaierror as error:
+        return error.args[0]
+def ask(wire, tcp=False, timeout=5):
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as s:
+        s.settimeout(timeout)
+        s.connect(("198.18.0.1", 53))
+        s.sendall(struct.pack("!H", len(wire)) + wire if tcp else wire)
+        try:
+            return s.recv(65535)
+        except (socket.timeout, ConnectionError):
+            return None
+def query(host, kind):
+    labels = b"".join(bytes([len(l)]) + l.encode() for l in host.split("."))
+    return struct.pack("!HHHHHH", 7, 0x100, 1, 0, 0, 0) + labels + b"\\0" + struct.pack("!HH", kind, 1)
+def answer(host, kind):
+    reply = ask(query(host, kind))
+    return None if reply is None else [reply[3] & 15, struct.unpack_from("!H", reply, 6)[0]]
+def tell(**facts):
+    print(json.dumps(facts), flush=True)
+"""
+
+
+class Blob(http.server.BaseHTTPRequestHandler):
+    """GET /blob, /hello, /echo-headers; PUT anything: its hash."""
+
+    protocol_version = "HTTP/1.1"
+    DATA = hashlib.sha256(b"x").digest() * (CHUNK // 32)
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, body):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path != "/blob":
+            self.reply(b"hello from " + self.headers["Host"].split(":")[0].encode() + b"\n")
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(BLOB))
+        self.end_headers()
+        for _ in range(BLOB // CHUNK):
+            self.wfile.write(self.DATA)
+
+    def do_PUT(self):
+        left, digest = int(self.headers["Content-Length"]), hashlib.sha256()
+        while left > 0:
+            data = self.rfile.read(min(left, CHUNK))
+            digest.update(data)
+            left -= len(data)
+        self.reply(digest.hexdigest().encode())
+
+
+BLOB_HASH = hashlib.sha256(Blob.DATA * (BLOB // CHUNK)).hexdigest()
+
+
+class Web:
+    """An HTTP server on loopback, by TLS if it is given a certificate."""
+
+    def __init__(self, address="127.0.0.1", certificate=None, handler=Blob):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        # Connections that a test resets are no news.
+        kind = type("Server", (http.server.ThreadingHTTPServer,),
+                    {"address_family": family, "handle_error": lambda *_: None})
+        self.server = kind((address, 0), handler)
+        self.port = self.server.server_address[1]
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+ANSWERS = {
+    "web.example": [("A", "127.0.0.1")],
+    "dual.example": [("A", "127.0.0.1"), ("AAAA", "::1")],
+    "six.example": [("AAAA", "::1")],
+    "alias.example": [("CNAME", "web.example"), ("A", "127.0.0.1")],
+    "one.wild.example": [("A", "127.0.0.1")],
+    "two.wild.example": [("A", "127.0.0.1")],
+    "private.example": [("A", "10.0.0.1")],
+    "meta.example": [("A", "169.254.169.254")],
+}
+
+
+def resolver():
+    found = egress.Resolver()
+    found.answers = dict(ANSWERS)
+    return found
+
+
+def environment(dns, templates=None, tenants=None, **settings):
+    """One in which names are resolved by dns, and with these settings of agentcrated.json's egress."""
+    env = tap.template_env(**(templates or {}))
+    place = env["AGENTCRATE_DATA_DIR"]
+    tap.write(os.path.join(place, "agentcrated.json"),
+              json.dumps({"egress": {"resolver": [dns.address], **settings}}))
+    for name, tenant in (tenants or {}).items():
+        os.makedirs(os.path.join(place, "tenants.d"), exist_ok=True)
+        tap.write(os.path.join(place, "tenants.d", name + ".json"), json.dumps(tenant))
+    return env
+
+
+def crate(env, *command, allow=(), options=(), **kwargs):
+    given = [word for one in allow for word in ("--allow", one)]
+    return tap.crate(*command, options=[*given, *options], env=env, **kwargs)
+
+
+def python(env, code, allow=(), **kwargs):
+    """(facts that the job told, its record)"""
+    ran = crate(env, PYTHON, "-c", PRELUDE + code, allow=allow, **kwargs).expect(0)
+    return json.loads(ran.out.splitlines()[-1]), ran.record
+
+
+@contextlib.contextmanager
+def started(argv, env):
+    """A program with pipes, that is ended in the end."""
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        tap.kill_and_wait(process, signal.SIGTERM)
+        process.stdout.close()
+        process.stderr.close()
+
+
+def counts(record):
+    return {row["kind"]: row["count"] for row in record["denied"] if row["kind"] != "dns"}
+
+
+def names(record):
+    return {row["what"] for row in record["denied"] if row["kind"] == "dns"}
+
+
+# --- rows of attacks ---
+
+
+def row_1_and_2(env, dns):
+    """Names that are not allowed do not exist, whatever is asked; of those that are there is nothing
+    but addresses. Nothing of either is asked outside."""
+    seen, record = python(env, """
+kinds = {"A": 1, "NULL": 10, "MX": 15, "TXT": 16, "AAAA": 28, "SRV": 33, "SVCB": 64, "HTTPS": 65, "ANY": 255}
+tell(evil={k: answer("secret-data.evil.example", n) for k, n in kinds.items()},
+     good={k: answer("web.example", n) for k, n in kinds.items()},
+     libc=find("evil.example"))
+""", allow=["web.example:80"])
+    tap.equal(set(map(tuple, seen["evil"].values())), {(3, 0)}, "what is not allowed")
+    tap.equal(seen["good"].pop("A"), [0, 1])
+    tap.equal(seen["good"].pop("AAAA"), [0, 1])
+    seen["good"].pop("ANY")
+    tap.equal(set(map(tuple, seen["good"].values())), {(0, 0)}, "other types of an allowed name")
+    tap.equal(seen["libc"], socket.EAI_NONAME)
+    tap.equal(dns.asked, [], "asked outside")
+    tap.equal(names(record), {"secret-data.evil.example", "evil.example"})
+
+
+def row_8(env):
+    """Addresses that are not synthetic: unreachable at once, and counted."""
+    seen, record = python(env, """
+began = time.monotonic()
+hosts = ["1.1.1.1", "10.0.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "198.20.0.1", "2001:db8::1",
+         "fd00:ec2::254", "fd00:ad::1"]
+tell(tcp=[attempt(h, 443) for h in hosts], udp=[attempt(h, 53, socket.SOCK_DGRAM) for h in hosts],
+     seconds=time.monotonic() - began)
+""", allow=["web.example:80"])
+    tap.equal(set(seen["tcp"] + seen["udp"]), {"ENETUNREACH"})
+    tap.check(seen["seconds"] < 5, f"it took {seen['seconds']} s")
+    tap.check(counts(record).get("unrouted", 0) >= 9, str(record["denied"]))
+
+
+def row_9_and_17(env, web):
+    """A synthetic address that is nobody's, and a port that is not allowed: refused, and counted. The
+    job's own servers have the ports of destinations nevertheless, at loopback."""
+    seen, record = python(env, f"""
+at = find("web.example")
+own = socket.create_server(("127.0.0.1", {web.port}))
+tell(nobody=[attempt("198.18.0.77", 80), attempt("fd00:ac::77", 80)],
+     port=[attempt(a, 443) for a in at], right=[attempt(a, {web.port}) for a in at],
+     own=attempt("127.0.0.1", {web.port}))
+""", allow=[f"web.example:{web.port}/http{LOOPBACK}"])
+    tap.equal(set(seen["nobody"] + seen["port"]), {"ECONNREFUSED"})
+    tap.equal(set(seen["right"]), {"connected"})
+    tap.equal(seen["own"], "connected")
+    tap.equal(counts(record)["refused"], 4)
+
+
+def row_19(env):
+    """What is no DNS is answered with an error or not at all, and the stub lives on."""
+    seen, _ = python(env, """
+head = struct.pack("!HHHHHH", 7, 0x100, 1, 0, 0, 0)
+bad = [b"", b"\\0", head, head + b"\\xc0\\x0c\\0\\1\\0\\1", struct.pack("!HHHHHH", 7, 0x100, 65535, 0, 0, 0),
+       head + b"\\x40" + b"a" * 64 + b"\\0\\0\\1\\0\\1", head + b"\\3a\\0b\\0\\0\\1\\0\\1", os.urandom(512)]
+codes = set()
+for wire in bad:
+    for tcp in (False, True):
+        reply = ask(wire, tcp, timeout=0.3)
+        codes.add(None if not reply else reply[3 + 2 * tcp] & 15)
+with socket.create_connection(("198.18.0.1", 53)) as s:
+    s.sendall(b"\\xff\\xff" + query("web.example", 1))
+tell(codes=[c for c in codes if c], after=answer("web.example", 1))
+""", allow=["web.example:80"])
+    tap.check(set(seen["codes"]) <= {1, 3, 4, 5}, f"codes {seen['codes']}")
+    tap.equal(seen["after"], [0, 1])
+
+
+def row_26(dns, web):
+    """More connections than a job may have: those that it has go on."""
+    env = environment(dns, connections=4)
+    seen, record = python(env, f"""
+held = [socket.create_connection(("web.example", {web.port})) for _ in range(4)]
+time.sleep(0.3)
+with socket.create_connection(("web.example", {web.port})) as more:
+    more.settimeout(5)
+    try:
+        more.sendall(b"GET /hello HTTP/1.1\\r\\nHost: web.example\\r\\n\\r\\n")
+        fifth = len(more.recv(10))
+    except OSError:
+        fifth = 0
+held[0].sendall(b"GET /hello HTTP/1.1\\r\\nHost: web.example\\r\\n\\r\\n")
+tell(fifth=fifth, first=held[0].recv(12).decode())
+""", allow=[f"web.example:{web.port}/tcp{LOOPBACK}"])
+    tap.equal(seen, {"fifth": 0, "first": "HTTP/1.1 200"})
+    tap.check(counts(record).get("limit", 0) >= 1, str(record["denied"]))
+
+
+def row_26_idle(dns):
+    """A connection on which nothing comes is closed to both sides."""
+    ended = threading.Event()
+
+    def wait(connection):
+        try:
+            connection.recv(1)
+        finally:
+            ended.set()
+
+    with egress.Server(wait, "127.0.0.1") as server:
+        seen, _ = python(environment(dns, idle="1s"), f"""
+with socket.create_connection(("web.example", {server.port})) as s:
+    s.settimeout(20)
+    try:
+        tell(got=len(s.recv(1)))
+    except ConnectionError:
+        tell(got=0)
+""", allow=[f"web.example:{server.port}{LOOPBACK}"])
+        tap.equal(seen, {"got": 0})
+        tap.check(ended.wait(5), "the server's side was not closed")
+
+
+def row_27(env):
+    """A job that ends in the midst of a transfer: its server hears of it within a second, and what it
+    had is counted."""
+    ended = []
+
+    def pour(connection):
+        try:
+            while True:
+                connection.sendall(b"x" * CHUNK)
+        except OSError:
+            ended.append(time.monotonic())
+
+    with egress.Server(pour, "127.0.0.1") as server:
+        _, record = python(env, f"""
+s = socket.create_connection(("web.example", {server.port}))
+n = 0
+while n < 1 << 20:
+    n += len(s.recv(1 << 16))
+tell(n=n)
+os.kill(os.getpid(), 0)
+""", allow=[f"web.example:{server.port}{LOOPBACK}"])
+        returned = time.monotonic()
+        tap.check(tap.wait_until(lambda: ended, 5), "the server's side was not closed")
+        tap.check(ended[0] - returned < 1, f"closed after {ended[0] - returned} s")
+    usage = record["usage"]
+    tap.equal(usage["egress_connections"], 1)
+    tap.check(usage["egress_bytes_in"] >= 1 << 20, str(usage))
+
+
+def row_60(env, web):
+    """Variables of proxies change nothing, and other ways to ask for names lead nowhere."""
+    hostile = {"HTTP_PROXY": "http://10.0.0.1:3128", "ALL_PROXY": "socks5://10.0.0.1:1", "NO_PROXY": ""}
+    options = [word for name, value in hostile.items() for word in ("-e", f"{name}={value}")]
+    seen, _ = python(env, f"""
+s = socket.create_connection(("web.example", {web.port}))
+tell(direct=True, dot=[attempt("1.1.1.1", 853), attempt("198.18.0.1", 853)],
+     udp=[attempt("8.8.8.8", 53, socket.SOCK_DGRAM)], doh=find("dns.google"))
+""", allow=[f"web.example:{web.port}/http{LOOPBACK}"], options=options)
+    tap.equal(seen["dot"], ["ENETUNREACH", "ECONNREFUSED"])
+    tap.equal(seen["udp"], ["ENETUNREACH"])
+    tap.equal(seen["doh"], socket.EAI_NONAME)
+
+
+def ports_are_taken(env, web):
+    """No socket option lets a job have the stub's address, or a destination's."""
+    seen, _ = python(env, f"""
+out = []
+at = find("web.example")[0]
+for host, port, kind in (("198.18.0.1", 53, socket.SOCK_DGRAM), (at, {web.port}, socket.SOCK_STREAM)):
+    for options in ((), (socket.SO_REUSEADDR,), (socket.SO_REUSEPORT,), (socket.SO_REUSEADDR, socket.SO_REUSEPORT)):
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind) as s:
+            for option in options:
+                s.setsockopt(socket.SOL_SOCKET, option, 1)
+            try:
+                s.bind((host, port))
+                if kind == socket.SOCK_STREAM:
+                    s.listen()
+                out.append("bound")
+            except OSError as error:
+                out.append(name(error))
+tell(out=out, still=attempt(at, {web.port}))
+""", allow=[f"web.example:{web.port}/http{LOOPBACK}"])
+    tap.check(set(seen["out"]) <= {"EACCES", "EADDRINUSE", "EADDRNOTAVAIL"}, str(seen))
+    tap.equal(seen["still"], "connected")
+
+
+# --- field cases ---
+
+
+def net_1(env):
+    """lo is up, with both families; each crate has its own."""
+    code = """
+import threading
+servers = [socket.create_server(("127.0.0.1", 8000)), socket.create_server(("::1", 8000), family=socket.AF_INET6)]
+time.sleep(0.5)
+tell(own=[attempt("127.0.0.1", 8000), attempt("::1", 8000)])
+"""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(python, env, code, ["web.example:80"]) for _ in range(2)]:
+            tap.equal(done.result()[0]["own"], ["connected", "connected"])
+
+
+def net_2(env):
+    """localhost has both addresses."""
+    seen, _ = python(env, 'tell(at=find("localhost"))', ["web.example:80"])
+    tap.equal(seen["at"], ["127.0.0.1", "::1"])
+
+
+def net_7(env, dns):
+    """A name that leads where nothing may: refused by the class of the address, told in the record.
+    What was checked is what is dialled."""
+    for name in ("private.example", "meta.example"):
+        allow = f"{name}:80/tcp" + ("@169.254.0.0/16" if name.startswith("meta") else "")
+        seen, record = python(env, f"""
+with socket.create_connection(("{name}", 80)) as s:
+    s.settimeout(10)
+    try:
+        tell(got=len(s.recv(1)))
+    except ConnectionError as error:
+        tell(got=name(error))
+""", allow=[allow])
+        tap.check(seen["got"] in (0, "ECONNRESET"), str(seen))
+        denied = [row for row in record["denied"] if row["kind"] == "address"]
+        tap.equal([(row["what"], row["address"]) for row in denied], [(name, ANSWERS[name][0][1])])
+        tap.check(denied[0]["class"], str(denied))
+    tap.equal({name for name, _ in dns.asked}, {"private.example", "meta.example"})
+
+
+def net_8_and_9(dns, web):
+    """An address that policy opens is reached; one that it denies is not, whatever opens it."""
+    allow = [f"web.example:{web.port}/http{LOOPBACK}"]
+    url = f"http://web.example:{web.port}/hello"
+    crate(environment(dns), "curl", "-sS", url, allow=allow).expect(0, out="hello from web.example\n")
+    ran = crate(environment(dns, deny=["127.0.0.0/8"]), "curl", "-sS", url, allow=allow)
+    tap.check(ran.rc != 0, str(ran))
+    tap.equal({row["kind"] for row in ran.record["denied"]}, {"address"})
+    ran = crate(environment(dns), "curl", "-sS", url, allow=[f"web.example:{web.port}/http"])
+    tap.check(ran.rc != 0, str(ran))
+    tap.equal({row["kind"] for row in ran.record["denied"]}, {"address"})
+
+
+def net_10(env, web):
+    """Two names on one address: the one that is allowed works, also late and through an alias; the
+    other does not, though its address is the same."""
+    seen, record = python(env, f"""
+def get(host):
+    with socket.create_connection(("alias.example", {web.port})) as s:
+        s.settimeout(10)
+        s.sendall(b"GET /hello HTTP/1.1\\r\\nHost: " + host + b"\\r\\nConnection: close\\r\\n\\r\\n")
+        return s.recv(1 << 16).split(b"\\r\\n")[0].decode()
+first = find("alias.example")
+time.sleep(1.5)
+def quiet(host):
+    try:
+        return get(host)
+    except OSError as error:
+        return name(error)
+tell(same=first == find("alias.example"), right=quiet(b"alias.example"), wrong=quiet(b"web.example"),
+     other=find("web.example"))
+""", allow=[f"alias.example:{web.port}/http{LOOPBACK}"])
+    tap.equal(seen["same"], True)
+    tap.equal(seen["right"], "HTTP/1.1 200 OK")
+    tap.check("200" not in seen["wrong"], str(seen))
+    tap.equal(seen["other"], socket.EAI_NONAME)
+    tap.check("host" in counts(record), str(record["denied"]))
+
+
+def net_13(env, web):
+    """Connections that end in every way leave nothing behind in the process that relays them."""
+    code = f"""
+import struct
+how = 0
+for i in range(300):
+    s = socket.create_connection(("web.example", {web.port}))
+    if i % 3 == 0:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    elif i % 3 == 1:
+        s.sendall(b"GET /hello HTTP/1.1\\r\\nHost: web.example\\r\\nConnection: close\\r\\n\\r\\n")
+        s.shutdown(socket.SHUT_WR)
+        while s.recv(65536):
+            pass
+    s.close()
+print("done", flush=True)
+sys.stdin.readline()
+"""
+    with started(
+        [tap.program("agentcrate-run"), "--allow", f"web.example:{web.port}/tcp{LOOPBACK}", "--", PYTHON, "-c",
+         PRELUDE + code], env) as job:
+        tap.equal(job.stdout.readline(), b"done\n")
+        child = egress_of(job.pid)
+        base = 24
+        tap.check(tap.wait_until(lambda: len(os.listdir(f"/proc/{child}/fd")) <= base, 20),
+                  lambda: f"{len(os.listdir(f'/proc/{child}/fd'))} files are open")
+
+
+def net_14(env, web):
+    """The egress process has no socket in the host's network that anybody could connect to."""
+    with started(
+        [tap.program("agentcrate-run"), "--allow", f"web.example:{web.port}/http{LOOPBACK}", "--", "sh", "-c",
+         "echo up; read x"], env) as job:
+        tap.equal(job.stdout.readline(), b"up\n")
+        child = egress_of(job.pid)
+        inodes = set()
+        for fd in os.listdir(f"/proc/{child}/fd"):
+            link = os.readlink(f"/proc/{child}/fd/{fd}")
+            if link.startswith("socket:["):
+                inodes.add(link[8:-1])
+        for table in ("tcp", "tcp6"):
+            with open(f"/proc/net/{table}", encoding="ascii") as file:
+                for line in file.readlines()[1:]:
+                    words = line.split()
+                    tap.check(not (words[9] in inodes and words[3] == "0A"), f"it listens: {line}")
+
+
+def net_15(env, web, six):
+    """Both families are served inside, whichever the server outside has."""
+    for name, port in (("web.example", web.port), ("six.example", six.port)):
+        for family in "-4", "-6":
+            crate(env, "curl", "-sS", "-m", "10", family, f"http://{name}:{port}/hello",
+                  allow=[f"{name}:{port}/http{LOOPBACK}"]).expect(0, out=f"hello from {name}\n")
+
+
+# --- clients ---
+
+
+def transfer(env, web):
+    """The same bytes arrive, both ways."""
+    allow = [f"web.example:{web.port}/http{LOOPBACK}"]
+    url = f"http://web.example:{web.port}/blob"
+    ran = crate(env, "sh", "-c", f"curl -sS {url} | sha256sum", allow=allow).expect(0)
+    tap.equal(ran.out.split()[0].decode(), BLOB_HASH)
+    usage = ran.record["usage"]
+    tap.check(usage["egress_bytes_in"] >= BLOB, str(usage))
+    ran = crate(env, "sh", "-c", f"head -c {BLOB} /dev/zero | curl -sS -T - -H 'Content-Length: {BLOB}' "
+                f"-H 'Transfer-Encoding:' {url}", allow=allow).expect(0)
+    tap.equal(ran.out.decode(), hashlib.sha256(bytes(BLOB)).hexdigest())
+
+
+def certificate():
+    """(chain, key, authority) of web.example and dual.example."""
+    tap.need("openssl")
+    place = tap.folder("tls")
+    path = {name: os.path.join(place, name) for name in ("chain.pem", "key.pem")}
+    tap.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-days", "2", "-subj", "/CN=web.example", "-addext",
+             "subjectAltName=DNS:web.example,DNS:dual.example", "-keyout", path["key.pem"], "-out",
+             path["chain.pem"]]).expect(0)
+    os.chmod(path["chain.pem"], 0o644)
+    os.chmod(place, 0o755)
+    return path["chain.pem"], path["key.pem"]
+
+
+CLIENTS = {
+    "curl": ["curl", "-sS", "--cacert", "/workspace/chain.pem", "{url}"],
+    "python urllib": [PYTHON, "-c", "import ssl, sys, urllib.request; print(urllib.request.urlopen('{url}', "
+                      "context=ssl.create_default_context(cafile='/workspace/chain.pem')).read().decode(), end='')"],
+    "node fetch": ["node", "-e", "fetch('{url}').then(r => r.text()).then(t => process.stdout.write(t))"],
+}
+
+
+def client(env, chain, web, name):
+    tap.need(CLIENTS[name][0].rpartition("/")[2])
+    command = [word.replace("{url}", f"https://web.example:{web.port}/hello") for word in CLIENTS[name]]
+    crate(env, *command, allow=[f"web.example:{web.port}/tls{LOOPBACK}"],
+          options=["-w", os.path.dirname(chain) + ":ro", "-e", "NODE_EXTRA_CA_CERTS=/workspace/chain.pem"]
+          ).expect(0, out="hello from web.example\n")
+
+
+def git_clone(env, chain):
+    """The dumb protocol, over TLS."""
+    tap.need("git")
+    tree, bare = tap.folder("tree"), os.path.join(tap.folder("bare"), "x.git")
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    tap.run(["git", "init", "-q", tree]).expect(0)
+    tap.write(os.path.join(tree, "file"), "from git\n")
+    tap.run(["git", "-C", tree, "add", "file"]).expect(0)
+    tap.run(["git", *who, "-C", tree, "commit", "-qm", "one"]).expect(0)
+    tap.run(["git", "clone", "-q", "--bare", tree, bare]).expect(0)
+    tap.run(["git", "-C", bare, "update-server-info"]).expect(0)
+
+    class Files(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, directory=os.path.dirname(bare), **kwargs)
+
+        def log_message(self, *_):
+            pass
+
+    with Web(certificate=(chain, os.path.join(os.path.dirname(chain), "key.pem")), handler=Files) as web:
+        crate(env, "sh", "-c", f"git clone -q https://web.example:{web.port}/x.git /tmp/x && cat /tmp/x/file",
+              allow=[f"web.example:{web.port}/tls{LOOPBACK}"],
+              options=["-w", os.path.dirname(chain) + ":ro", "-e", "GIT_SSL_CAINFO=/workspace/chain.pem"]
+              ).expect(0, out="from git\n")
+
+
+def wildcard(env, web):
+    """Names of a wildcard have addresses of their own; the name above it is none of them."""
+    seen, record = python(env, f"""
+tell(one=find("one.wild.example"), two=find("two.wild.example"), above=find("wild.example"),
+     use=attempt(find("one.wild.example")[0], {web.port}))
+""", allow=[f"*.wild.example:{web.port}/http{LOOPBACK}"])
+    tap.check(not set(seen["one"]) & set(seen["two"]) and seen["one"], str(seen))
+    tap.equal(seen["above"], socket.EAI_NONAME)
+    tap.equal(seen["use"], "connected")
+    tap.equal(names(record), {"wild.example"})
+
+
+# --- the process, and the broker ---
+
+
+def egress_of(pid):
+    """The agentcrate-egress that a process has started."""
+    for child in machine.descendants(pid):
+        try:
+            with open(f"/proc/{child}/comm", encoding="ascii") as file:
+                if file.read().startswith("agentcrate-egre"):
+                    return child
+        except OSError:
+            continue
+    raise tap.Failed("there is no agentcrate-egress")
+
+
+def run_loses(env):
+    """Without the process there is no network: the job ends as lost, and does not hang."""
+    with started([tap.program("agentcrate-run"), "--allow", "web.example:80", "--", "sh", "-c",
+                      "echo up; sleep 600"], env) as job:
+        tap.equal(job.stdout.readline(), b"up\n")
+        os.kill(egress_of(job.pid), signal.SIGKILL)
+        tap.equal(job.wait(timeout=20), 125)
+        tap.contains(job.stderr.read().decode(), "agentcrate-egress ended")
+
+
+def destination(web, **more):
+    return {"name": "web.example", "port": web.port, "type": "http", "addresses": ["127.0.0.0/8"], **more}
+
+
+def fetch(web):
+    return ["curl", "-sS", "-m", "20", f"http://web.example:{web.port}/hello"]
+
+
+def ask(client_, web):
+    return client_.call("sandbox_exec", {"argv": fetch(web), "egress": [destination(web)]})
+
+
+def broker_serves(dns, web):
+    """By template and by arguments, as far as the tenant may; its audit and metrics tell."""
+    templates = {"net": {"ro": ["/usr"], "egress": [destination(web)]}}
+    with mcp.Broker(env=environment(dns, templates)) as broker, broker.client() as client_:
+        result = client_.exec(*fetch(web), template="net")
+        tap.equal(result["stdout"], "hello from web.example\n")
+        tap.equal(result["usage"]["egress_connections"], 1)
+        text = ask(client_, web)["content"][0]["text"]
+        tap.contains(text, f"may not reach web.example:{web.port}/http@127.0.0.0/8 (rule owner:egress)")
+        result = client_.exec(*fetch(web))
+        tap.equal(result["outcome"], "exited")
+        tap.check(result["exit_code"] != 0, str(result))
+        broker.stop()
+        ends = [line for line in mcp.audit_records(broker.log_path) if line["event"] == "end"]
+        tap.equal(ends[0]["egress"]["connections"], 1)
+        tap.check("egress" not in ends[-1], str(ends[-1]))
+
+
+def tenant(**more):
+    return {"match": {"uid": [os.getuid()]}, "tools": {"allow": ["*"]}, "templates": ["*"],
+            "scopes": ["exec", "net:egress"], **more}
+
+
+def broker_denies(dns, web):
+    """The scope, and each destination."""
+    cases = {
+        "no scope": (tenant(scopes=["exec"], egress=[destination(web)]), "needs the scope net:egress"),
+        "no list": (tenant(), "may not reach web.example"),
+        "other port": (tenant(egress=[destination(web, port=1)]), "may not reach web.example"),
+        "no address": (tenant(egress=[{"name": "web.example", "port": web.port, "type": "http"}]),
+                       "may not reach web.example"),
+        "covered": (tenant(egress=[destination(web)]), None),
+        "wildcard": (tenant(egress=[destination(web, name="*.web.example")]), "may not reach web.example"),
+    }
+    for title, (given, part) in cases.items():
+        with mcp.Broker(env=environment(dns, tenants={"us": given})) as broker, broker.client() as client_:
+            result = ask(client_, web)
+            text = result["content"][0]["text"]
+            if part:
+                tap.contains(text, part, title)
+                tap.check("structuredContent" not in result, title)
+            else:
+                tap.equal(text, "hello from web.example\n", title)
+
+
+def broker_loses(dns, web):
+    """The jobs that it served are lost, others are not, and the next one has a new one."""
+    templates = {"net": {"ro": ["/usr"], "egress": [destination(web)]}}
+    with mcp.Broker(env=environment(dns, templates)) as broker, broker.client() as client_:
+        served = client_.start("tools/call", {"name": "sandbox_exec",
+                                              "arguments": {"argv": ["sleep", "600"], "template": "net"}})
+        other = client_.start("tools/call", {"name": "sandbox_exec", "arguments": {"argv": ["sleep", "4"]}})
+
+        def child():
+            try:
+                return egress_of(broker.pid)
+            except tap.Failed:
+                return None
+
+        tap.check(tap.wait_until(child, 20), "there is no agentcrate-egress")
+        time.sleep(1)
+        os.kill(child(), signal.SIGKILL)
+        record = client_.wait(served)["structuredContent"]
+        tap.equal(record["outcome"], "lost")
+        tap.contains(record["error"]["text"], "agentcrate-egress ended")
+        tap.equal(client_.wait(other)["structuredContent"]["outcome"], "exited")
+        result = client_.exec(*fetch(web), template="net")
+        tap.equal(result["stdout"], "hello from web.example\n")
+
+
+def row_58(dns, web):
+    """A new policy holds for new jobs, the old one for those that run; one with a fault is none."""
+    env = environment(dns, {"net": {"ro": ["/usr"], "egress": [destination(web)]}})
+    path = os.path.join(env["AGENTCRATE_DATA_DIR"], "templates.d", "net.json")
+    with mcp.Broker(env=env) as broker, broker.client() as client_:
+        script = "sleep 6; " + " ".join(fetch(web))
+        running = client_.start("tools/call", {"name": "sandbox_exec",
+                                               "arguments": {"command": script, "template": "net"}})
+        time.sleep(1)
+        tap.write(path, json.dumps({"ro": ["/usr"], "egress": [{"name": "*", "port": 1}]}))
+        os.kill(broker.pid, signal.SIGHUP)
+        time.sleep(1)
+        result = client_.exec(*fetch(web), template="net")
+        tap.equal(result["stdout"], "hello from web.example\n", "by the old policy")
+        tap.write(path, json.dumps({"ro": ["/usr"]}))
+        os.kill(broker.pid, signal.SIGHUP)
+        tap.check(tap.wait_until(
+            lambda: client_.exec(*fetch(web), template="net")["exit_code"] != 0, 10),
+            "the new policy does not hold")
+        tap.equal(client_.wait(running)["structuredContent"]["stdout"], "hello from web.example\n")
+
+
+def nothing_is_left(dns, web):
+    """Net namespaces and files of jobs that have ended are gone while the broker lives."""
+    templates = {"net": {"ro": ["/usr"], "egress": [destination(web)]}}
+    with mcp.Broker(env=environment(dns, templates)) as broker, broker.client() as client_:
+        client_.exec(*fetch(web), template="net")
+        child = egress_of(broker.pid)
+
+        def look():
+            return len(os.listdir(f"/proc/{child}/fd")), len(os.listdir(f"/proc/{broker.pid}/fd"))
+
+        before = look()
+        for _ in range(20):
+            client_.exec(*fetch(web), template="net")
+        tap.check(tap.wait_until(lambda: look() <= before, 10), lambda: f"{before} before, {look()} now")
+
+
+def cases(dns, web, six):
+    env = environment(dns)
+    for title, function, *args in (
+        ("1, 2: names that are not allowed, other types of those that are", row_1_and_2, env, dns),
+        ("8: addresses that are nobody's name", row_8, env),
+        ("9, 17: no listener, other ports", row_9_and_17, env, web),
+        ("19: what is no DNS", row_19, env),
+        ("26: connections of a job", row_26, dns, web),
+        ("26: idle connections", row_26_idle, dns),
+        ("27: a job ends in a transfer", row_27, env),
+        ("60: proxies, and other ways to names", row_60, env, web),
+        ("a job cannot have the ports", ports_are_taken, env, web),
+        ("NET-01: loopback", net_1, env),
+        ("NET-02: localhost", net_2, env),
+        ("NET-07: names that lead where nothing may", net_7, env, dns),
+        ("NET-08, NET-09: opened and denied addresses", net_8_and_9, dns, web),
+        ("NET-10: names that share an address", net_10, env, web),
+        ("NET-13: connections leave nothing behind", net_13, env, web),
+        ("NET-14: nobody else is served", net_14, env, web),
+        ("NET-15: either family", net_15, env, web, six),
+        ("wildcards", wildcard, env, web),
+        ("transfers both ways", transfer, env, web),
+        ("the process is killed", run_loses, env),
+        ("broker: template, arguments, records", broker_serves, dns, web),
+        ("broker: what is denied", broker_denies, dns, web),
+        ("broker: the process is killed", broker_loses, dns, web),
+        ("58: a new policy", row_58, dns, web),
+        ("nothing of a job is left", nothing_is_left, dns, web),
+    ):
+        dns.asked.clear()
+        tap.case(title, function, *args)
+
+
+def tls_cases(dns):
+    env = environment(dns)
+    try:
+        chain, key = certificate()
+    except tap.Skip as reason:
+        tap.skip("clients by TLS", str(reason))
+        return
+    with Web(certificate=(chain, key)) as web:
+        for name in CLIENTS:
+            tap.case(f"NET-03: {name}", client, env, chain, web, name)
+    tap.case("NET-03: git by TLS", git_clone, env, chain)
+
+
+def main():
+    with resolver() as dns:
+        with Web() as web, Web("::1") as six:
+            cases(dns, web, six)
+        tls_cases(dns)
+
+
+sys.exit(tap.main(main))
