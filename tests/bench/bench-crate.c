@@ -33,6 +33,7 @@ typedef enum RowId {
         ROW_FLOOR_INIT,
         ROW_CRATE,
         ROW_CRATE_STRICT,
+        ROW_CRATE_EGRESS,
         ROW_CRATE_OFF,
         ROW_CRATE_ON,
         ROW_RUN,
@@ -63,6 +64,7 @@ static const char *const row_names[_ROW_MAX] = {
         [ROW_FLOOR_INIT] = "floor: that, with an init",
         [ROW_CRATE] = "cold crate, profile default",
         [ROW_CRATE_STRICT] = "cold crate, profile strict",
+        [ROW_CRATE_EGRESS] = "cold crate that reaches a name",
         [ROW_CRATE_OFF] = "cold crate, limits off where possible",
         [ROW_CRATE_ON] = "cold crate, all limits on",
         [ROW_RUN] = "agentcrate-run, the whole command",
@@ -198,6 +200,7 @@ static void add_crates(Bench *bench) {
         static const CrateRowSpec specs[_ROW_MAX] = {
                 [ROW_CRATE] = {"default", CRATE_ROW_LIMITS_DEFAULT, NULL},
                 [ROW_CRATE_STRICT] = {"strict", CRATE_ROW_LIMITS_DEFAULT, NULL},
+                [ROW_CRATE_EGRESS] = {"default", CRATE_ROW_LIMITS_DEFAULT, NULL, true},
                 [ROW_CRATE_OFF] = {"default", CRATE_ROW_LIMITS_OFF, NULL},
                 [ROW_CRATE_ON] = {"default", CRATE_ROW_LIMITS_ON, NULL},
         };

@@ -25,6 +25,9 @@ struct CrateRow {
         StrBuf missing;
         CrateJob job;
         Launcher *launcher;
+        Egress *egress; /* NULL: nothing is reached */
+        DestinationList destinations;
+        Config config;
         CgroupTree *cgroups; /* borrowed */
         CgroupCrate *cgroup;
         Crate *crate;
@@ -43,6 +46,9 @@ CrateRow *crate_row_free(CrateRow *row) {
                 row->cgroup = cgroup_crate_free(row->cgroup);
         if (row->launcher)
                 row->launcher = launcher_free(row->launcher);
+        row->egress = egress_free(row->egress);
+        destination_list_done(&row->destinations);
+        config_done(&row->config);
         if (row->template)
                 row->template = template_free(row->template);
         crate_plans_done(&row->plans);
@@ -92,16 +98,16 @@ static void choose_limits(CrateRow *row) {
 }
 
 static int start(CrateRow *row, const char *profile, CrateError *error) {
-        _cleanup_(config_done) Config config = {};
         CrateRequest request = {
                 .template = row->template,
                 .profile = profile,
                 .limits = &row->limits,
+                .egress = &row->destinations,
+                .egress_settings = egress_settings(&row->config.egress),
         };
         LauncherConfig launcher = {.net_stock = NET_STOCK};
         int r;
 
-        config_init(&config);
         choose_limits(row);
         r = crate_build_plans(&request, &row->plans, error);
         if (r == 0)
@@ -112,8 +118,8 @@ static int start(CrateRow *row, const char *profile, CrateError *error) {
                 return r < 0 ? r : -EINVAL;
 
         launcher.tree = row->plans.tree;
-        launcher.subuid_base = config.subuid_base;
-        launcher.subuid_count = config.subuid_count;
+        launcher.subuid_base = row->config.subuid_base;
+        launcher.subuid_count = row->config.subuid_count;
         launcher.cgroups = row->cgroups;
         r = launcher_start(&launcher, &row->launcher, error);
         return r <= 0 ? r : -EINVAL;
@@ -192,6 +198,7 @@ static int wait_for(CrateRow *row, bool (*is_done)(const CrateRow *row)) {
                 struct pollfd polls[] = {
                         {.fd = launcher_get_fd(row->launcher), .events = POLLIN},
                         {.fd = row->crate ? crate_get_fd(row->crate) : -1, .events = POLLIN},
+                        {.fd = row->egress ? egress_get_fd(row->egress) : -1, .events = POLLIN},
                 };
 
                 if (poll(polls, ELEMENTSOF(polls), -1) < 0)
@@ -201,6 +208,8 @@ static int wait_for(CrateRow *row, bool (*is_done)(const CrateRow *row)) {
                         if (r != 0)
                                 return r < 0 ? r : -EPIPE;
                 }
+                if (polls[2].revents)
+                        egress_dispatch(row->egress);
                 if (polls[1].revents && !row->is_ended)
                         (void) crate_dispatch(row->crate);
         }
@@ -215,6 +224,15 @@ static bool is_ready(const CrateRow *row) {
         return launcher_is_ready(row->launcher);
 }
 
+/* Each crate takes one. */
+static int plan_egress(CrateRow *row, CrateError *error) {
+        const EgressSettings settings = egress_settings(&row->config.egress);
+
+        if (!row->egress || row->plans.egress)
+                return 0;
+        return egress_plan_new(&row->destinations, &settings, &row->plans.egress, error);
+}
+
 static int run_crate(CrateRow *row) {
         static const CrateCallbacks callbacks = {.on_started = on_started, .on_end = on_end};
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
@@ -225,6 +243,11 @@ static int run_crate(CrateRow *row) {
         memcpy(spec.plan_digest, row->plans.digest, sizeof(spec.plan_digest));
         row->is_ended = false;
         row->begin = bench_now();
+        r = plan_egress(row, &error);
+        if (r != 0)
+                return r < 0 ? r : -EINVAL;
+        spec.egress = row->egress;
+        spec.egress_plan = &row->plans.egress;
         if (row->cgroups) {
                 r = make_cgroup(row);
                 if (r < 0)
@@ -273,6 +296,18 @@ const uint64_t *crate_row_phases(const CrateRow *row) {
         return row->phases;
 }
 
+static int start_egress(CrateRow *row, CrateError *error) {
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        r = destination_list_parse(&row->destinations, "example.org:443", &text);
+        if (r == 0)
+                r = egress_new(NULL, &row->egress);
+        if (r == 0)
+                r = egress_start(row->egress, error);
+        return r <= 0 ? r : -EIO;
+}
+
 int crate_row_new(const CrateRowSpec *spec, CrateRow **ret_row, char **ret_text) {
         _cleanup_(crate_row_freep) CrateRow *row = NULL;
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
@@ -283,8 +318,11 @@ int crate_row_new(const CrateRowSpec *spec, CrateRow **ret_row, char **ret_text)
                 return -ENOMEM;
         row->cgroups = spec->cgroups;
         row->which = spec->limits;
+        config_init(&row->config);
         crate_job_init(&row->job);
-        r = load_template(row, ret_text);
+        r = spec->egress ? start_egress(row, &error) : 0;
+        if (r == 0)
+                r = load_template(row, ret_text);
         if (r == 0)
                 r = start(row, spec->profile, &error);
         if (r == 0)

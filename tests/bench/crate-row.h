@@ -30,6 +30,7 @@ typedef struct CrateRowSpec {
         const char *profile;
         CrateRowLimits limits;
         CgroupTree *cgroups; /* NULL for none */
+        bool egress; /* it may reach one name, served by an agentcrate-egress that runs already */
 } CrateRowSpec;
 
 /* On failure *ret_text says why, if there is something to say. */
