@@ -155,6 +155,22 @@ tests_of_jobs() {
         check "$label: it is started again after a stop" expect '"back\\n"' call "$who" echo back
 }
 
+# doctor_says WHO ID=ANSWER…
+doctor_says() {
+        local who=$1
+        shift
+        "$who" "$bin/agentcrate" doctor --json >/tmp/doctor
+        python3 - "$@" <<'PYTHON'
+import json
+import sys
+with open("/tmp/doctor", encoding="utf-8") as file:
+    checks = {check["id"]: check for check in json.load(file)["checks"]}
+wrong = [checks[name] for name, answer in (pair.split("=") for pair in sys.argv[1:])
+         if checks[name]["answer"] != answer]
+sys.exit("\n".join(map(str, wrong)) if wrong else 0)
+PYTHON
+}
+
 tests_of() {
         local label=$1 who=$2 socket=$3 mode=$4
         check "$label: the socket unit starts" "${manager[@]}" start agentcrated.socket
@@ -162,6 +178,8 @@ tests_of() {
         check "$label: the socket has mode $mode" expect "^$mode\$" stat -c %a "$socket"
         check "$label: the first call starts the broker" expect sandbox_exec "$who" "$bin/agentcrate" tools
         check "$label: the service is active" unit_is active
+        check "$label: doctor sees the manager and the socket" doctor_says "$who" \
+                "${label%% *}-manager=yes" broker=yes trial=yes
         check "$label: broker and launcher sit in groups of their own" own_groups
         if can_run; then
                 check "$label: a job is run" expect '"stdout":"hello\\n"' call "$who" echo hello
@@ -235,6 +253,7 @@ bad_roots() {
         chmod 666 "$config_dir/bind-roots"
         systemctl start agentcrated.socket
         ! "$bin/agentcrate" tools >/dev/null 2>&1 || { echo "it was served"; return 1; }
+        doctor_says as_root bind-roots=no || return 1
         journalctl -u agentcrate-launcher.service -n 20 --no-pager 2>/dev/null
         chmod 644 "$config_dir/bind-roots"
         systemctl stop agentcrated.socket agentcrated.service agentcrate-launcher.socket \
