@@ -221,7 +221,8 @@ const char *parse_error_to_string(int outcome) {
         case PARSE_E_SYNTAX:
                 return "is malformed";
         case PARSE_E_SUFFIX:
-                return "has an unknown suffix";
+                return "has an unknown suffix (known are K, M and G of a size, ms, s, m and h of a "
+                       "time)";
         case PARSE_E_NEGATIVE:
                 return "is negative";
         case PARSE_E_OVERFLOW:

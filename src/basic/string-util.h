@@ -51,6 +51,11 @@ static inline bool string_equal(const char *a, const char *b) {
         return a == b || (a && b && __builtin_strcmp(a, b) == 0);
 }
 
+/* What follows a word of which there are n. */
+static inline const char *plural(uint64_t n) {
+        return n == 1 ? "" : "s";
+}
+
 /* The rest of s behind prefix, or NULL. */
 const char *string_after(const char *s, const char *prefix);
 

@@ -71,7 +71,8 @@ static int on_stop_timer(sd_event_source *source, uint64_t usec _unused_, void *
 
         manager->losing = true;
         if (manager->n_calls > 0)
-                log_notice("%zu jobs did not end in time and are lost", manager->n_calls);
+                log_notice("%zu job%s did not end in time: lost", manager->n_calls,
+                           plural(manager->n_calls));
         LIST_FOREACH (call, &manager->calls, in_manager)
                 call_lose(call);
 

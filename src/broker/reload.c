@@ -147,9 +147,10 @@ static int use_read(Manager *manager, PolicyRead *read) {
         }
         r = use_policy(manager, policy);
         if (r == 0)
-                log_notice("the configuration was read again and is in force: %s, %zu tenants, %zu "
-                           "templates",
-                           policy->digest, policy->n_tenants, policy->n_templates);
+                log_notice("the configuration was read again and is in force: %s, %zu tenant%s, "
+                           "%zu template%s",
+                           policy->digest, policy->n_tenants, plural(policy->n_tenants),
+                           policy->n_templates, plural(policy->n_templates));
         return error_trace(r);
 }
 

@@ -112,17 +112,17 @@ static int verify_file(AuditVerifier *verifier, const char *path, bool live) {
 }
 
 static int print_summary(const AuditVerifier *verifier, const char *head) {
-        printf("%" PRIu64 " lines", verifier->n_lines);
+        printf("%" PRIu64 " line%s", verifier->n_lines, plural(verifier->n_lines));
         if (verifier->first_seq > 0)
                 printf(", %" PRIu64 " to %" PRIu64, verifier->first_seq, verifier->last.seq);
-        printf(", %" PRIu64 " decisions, %" PRIu64 " ends", verifier->n_decisions,
-               verifier->n_ends);
+        printf(", %" PRIu64 " decision%s, %" PRIu64 " end%s", verifier->n_decisions,
+               plural(verifier->n_decisions), verifier->n_ends, plural(verifier->n_ends));
         if (verifier->first_seq > 1)
                 fputs("; what was before is not here", stdout);
         if (!head)
                 fputs("; without a head, so that a tail that was cut off is not missed", stdout);
         if (verifier->n_faults > 0)
-                printf("; %" PRIu64 " faults\n", verifier->n_faults);
+                printf("; %" PRIu64 " fault%s\n", verifier->n_faults, plural(verifier->n_faults));
         else
                 fputs("; nothing was changed\n", stdout);
         return verifier->n_faults > 0 ? EXIT_AUDIT_FAULT : EXIT_SUCCESS;

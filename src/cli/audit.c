@@ -61,6 +61,23 @@ static int take_lines(const Option *option _unused_, const char *value, void *ta
                               parse_error_to_string(r));
 }
 
+/* Those of the result record, and of calls that have none. */
+static int take_outcome(const Option *option, const char *value, void *target, char **ret_text) {
+        static const char *const words[] = {"exited",      "signaled",  "limit",
+                                            "exec_failed", "cancelled", "lost",
+                                            "denied",      "refused",   "error"};
+        _cleanup_(freep) char *quoted = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (string_equal(value, words[i]))
+                        return option_take_string(option, value, target, ret_text);
+        quoted = diag_quote(value);
+        return option_invalid(ret_text,
+                              "--outcome %s: there is no such outcome; there are exited, signaled, "
+                              "limit, exec_failed, cancelled, lost, denied, refused and error",
+                              quoted ?: "");
+}
+
 /* A moment, or so long ago. */
 static int take_moment(const Option *option, const char *value, void *target, char **ret_text) {
         uint64_t *usec = (uint64_t *) ((char *) target + option->offset), ago;
@@ -88,7 +105,7 @@ static const Option option_rows[] = {
          "query: only calls of that tenant"},
         {"tool", 0, "NAME", option_take_string, offsetof(AuditOptions, tool),
          "query: only calls of that tool"},
-        {"outcome", 0, "WORD", option_take_string, offsetof(AuditOptions, outcome),
+        {"outcome", 0, "WORD", take_outcome, offsetof(AuditOptions, outcome),
          "query: only ends with that outcome, such as exited, limit or denied"},
         {"since", 0, "TIME", take_moment, offsetof(AuditOptions, since_usec),
          "query: only from that time on: 2026-01-31T12:00:00Z, 2026-01-31, or 10m for so long ago"},

@@ -11,6 +11,7 @@
 #include "basic/diag.h"
 #include "basic/error.h"
 #include "cli/command.h"
+#include "mcp/exec-args.h"
 #include "mcp/tools.h"
 #include "policy/dump.h"
 #include "policy/explain.h"
@@ -127,8 +128,9 @@ static int run_check(const PolicyOptions *options _unused_, const Policy *policy
                 warn_of_names(policy->tenants[i], "tools.allow", &policy->tenants[i]->allow);
                 warn_of_names(policy->tenants[i], "tools.deny", &policy->tenants[i]->deny);
         }
-        printf("no faults: %zu tenants, %zu templates, %s\n", policy->n_tenants,
-               policy->n_templates, policy->digest);
+        printf("no faults: %zu tenant%s, %zu template%s, %s\n", policy->n_tenants,
+               plural(policy->n_tenants), policy->n_templates, plural(policy->n_templates),
+               policy->digest);
         return EXIT_SUCCESS;
 }
 
@@ -267,6 +269,21 @@ static int scan_args(const char *args, JsonDoc **ret_doc) {
         return 0;
 }
 
+/* What is wrong with the arguments in themselves, which no policy has to say. */
+static int explain_request(const char *tool, const JsonDoc *doc) {
+        _cleanup_(exec_args_done) ExecArgs args = {};
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        if (!string_equal(tool, TOOL_SANDBOX_EXEC))
+                return EXIT_SUCCESS;
+        r = exec_args_parse(doc, json_doc_root(doc), &args, &text);
+        if (r != EXEC_ARGS_E_INVALID)
+                return error_fold(r);
+        printf("But the request is refused, for it is wrong in itself: %s\n", text);
+        return EXIT_DENIED;
+}
+
 static int run_explain(const PolicyOptions *options, const Policy *policy) {
         _cleanup_(decision_done) Decision decision = DECISION_NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -291,7 +308,9 @@ static int run_explain(const PolicyOptions *options, const Policy *policy) {
         if (r < 0)
                 return error_trace(r);
         (void) fwrite(text.data, 1, text.size, stdout);
-        return decision.allowed ? EXIT_SUCCESS : EXIT_DENIED;
+        if (!decision.allowed)
+                return EXIT_DENIED;
+        return options->args ? explain_request(tool->name, doc) : EXIT_SUCCESS;
 }
 
 /* --- the command --- */

@@ -15,6 +15,7 @@ void doctor_facts_done(DoctorFacts *facts) {
         strv_done(&install->overrides);
         free(install->broker_socket);
         free(install->config_fault);
+        free(install->config_file);
         config_done(&install->config);
         free(cgroup->point);
         free(cgroup->own);

@@ -87,6 +87,7 @@ typedef struct InstallFacts {
         char *broker_socket;
         int broker_error;   /* of connecting; 0: somebody listens */
         char *config_fault; /* NULL, or the first of the configuration's faults */
+        char *config_file;  /* that it is in; NULL: in none */
         Config config;
         Limits limits;   /* of the template host */
         bool ids_mapped; /* root: the range of sub-uids exists here */

@@ -96,6 +96,11 @@ static int gather_broker(InstallFacts *install) {
 static int take_fault(InstallFacts *install, const DiagList *diags) {
         install->config_fault = diags->n_items > 0 ? diag_format(&diags->items[0])
                                                    : strdup("the configuration is not usable");
+        if (install->config_fault && diags->n_items > 0 && diags->items[0].file) {
+                install->config_file = strdup(diags->items[0].file);
+                if (!install->config_file)
+                        return error_origin(-ENOMEM);
+        }
         return install->config_fault ? 0 : error_origin(-ENOMEM);
 }
 
@@ -170,12 +175,19 @@ int install_gather(DoctorFacts *facts) {
 /* --- judges --- */
 
 int judge_configuration(DoctorCheck *check, const DoctorFacts *facts) {
-        const char *fault = facts->install.config_fault;
+        const InstallFacts *install = &facts->install;
+        _cleanup_(freep) char *remedy = NULL;
 
-        return fault ? check_answer(check, DOCTOR_NO,
-                                    "mend the file that is named, or install AgentCrate completely",
-                                    "%s", fault)
-                     : 0;
+        if (!install->config_fault)
+                return 0;
+        if (install->config_file &&
+            asprintf(&remedy, "mend %s; agentcrate policy check names all faults",
+                     install->config_file) < 0) {
+                remedy = NULL;
+                return error_origin(-ENOMEM);
+        }
+        return check_answer(check, DOCTOR_NO, remedy ?: "install AgentCrate completely", "%s",
+                            install->config_fault);
 }
 
 int judge_launcher(DoctorCheck *check, const DoctorFacts *facts) {

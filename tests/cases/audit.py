@@ -352,7 +352,8 @@ def rotated():
 
 def rotated_by_logrotate():
     """By the configuration that is shipped, of which only place, user and signal are the test's."""
-    if not shutil.which("logrotate"):
+    logrotate = shutil.which("logrotate", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if not logrotate:
         raise tap.Skip("host has no logrotate")
     with open(os.path.join(tap.data_dir(), "logrotate", "agentcrate"), encoding="utf-8") as file:
         text = file.read()
@@ -370,7 +371,7 @@ def rotated_by_logrotate():
             for _ in range(3):
                 n = calls.n
                 tap.check(tap.wait_until(lambda n=n: calls.n > n + 3, 60), "no calls")
-                tap.run(["logrotate", "-f", "-s", os.path.join(place, "state"), config]).expect(0)
+                tap.run([logrotate, "-f", "-s", os.path.join(place, "state"), config]).expect(0)
                 tap.check(tap.wait_until(lambda: os.path.exists(broker.log_path)), "no new log")
         names = sorted(name for name in os.listdir(broker.state) if name.startswith("audit.jsonl"))
         tap.equal(names, ["audit.jsonl"] + [f"audit.jsonl.{i}" for i in (1, 2, 3)])
@@ -631,6 +632,8 @@ def queries():
 
         tap.equal(found(), 4)
         tap.equal(found("--outcome", "denied"), 1)
+        wrong = audit("query", "--outcome", "bogus", rc=2).errors
+        tap.contains(wrong, "there is no such outcome; there are exited, ")
         tap.equal(found("--tool", "sandbox_exec"), 4)
         tap.equal(found("--tool", "other"), 0)
         tap.equal(found("--tenant", "other"), 0)

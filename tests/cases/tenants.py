@@ -587,7 +587,7 @@ def policy(place, *words, env=None):
 def check():
     place = Place(me=own())
     ran = policy(place, "check").expect(0)
-    tap.contains(ran.text, "no faults: 1 tenants, ")
+    tap.contains(ran.text, "no faults: 1 tenant, ")
     place.put("me", own(tools={"allow": ["*", "file_red"]}))
     ran = policy(place, "check").expect(0)
     tap.contains(ran.errors, 'warning: ')
@@ -603,7 +603,7 @@ def check():
     ran = policy(place, "check", "--dir", "/nowhere").expect(1)
     tap.contains(ran.errors, "--dir /nowhere: No such file or directory")
     ran = policy(place, "check", "--dir", tap.folder("empty")).expect(0)
-    tap.contains(ran.text, "no faults: 1 tenants, 0 templates")
+    tap.contains(ran.text, "no faults: 1 tenant, 0 templates")
 
 
 def dump():
@@ -647,6 +647,11 @@ def explain():
     tap.equal(ran.text.splitlines()[0], "denied")
     tap.contains(ran.text, f"me:arguments.{TOOL}, {place.tenants}/me.json:1")
     tap.contains(ran.text, "arguments.timeout_ms")
+    policy(place, *asked, "--args", '{"argv": ["true"], "timeout_ms": 5}').expect(0)
+    ran = policy(place, *asked, "--args", '{"timeout_ms": 5, "argw": []}').expect(1)
+    tap.equal(ran.text.splitlines()[0], "allowed")
+    tap.contains(ran.text, "wrong in itself: ")
+    tap.contains(ran.text, "argw")
     ran = policy(place, "explain", "--tenant", "none", "--tool", TOOL).expect(1)
     tap.contains(ran.text, "none:tools.deny[0]")
     for words, text in (
