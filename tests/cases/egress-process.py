@@ -13,7 +13,6 @@ import socket
 import ssl
 import struct
 import sys
-import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -731,6 +730,59 @@ def row_60():
         tap.equal(egress.look_up(session, "dns.google"), (3, []), "DoH by a name that is no one's")
 
 
+# --- traces ---
+
+
+def http_reply(connection):
+    head = b""
+    while b"\r\n\r\n" not in head:
+        data = connection.recv(65536)
+        if not data:
+            return
+        head += data
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+def silent(connection):
+    egress.read_all(connection)
+
+
+def a_collector_that_hangs():
+    """Whatever it does, relays go on, and the post ends in its time."""
+    with serving() as (session, port, _, _), egress.Server(silent) as collector:
+        program = session.egress
+        program.collect(f"http://{egress.OUTSIDE}:{collector.port}/v1/traces", 1500)
+        begin = time.monotonic()
+        program.post(1000, b"{}")
+        tap.check(tap.wait_until(lambda: collector.n_connections), "nothing was posted")
+        for _ in range(5):
+            with session.connect(NAME, port) as job:
+                job.sendall(b"x")
+                tap.equal(job.recv(1), b"x", "a relay meanwhile")
+        tap.check(time.monotonic() - begin < 1.4, "relays waited for the collector")
+        status, text = program.posted(1000)
+        tap.equal(status, 0)
+        tap.contains(text, "timed out")
+
+
+def collectors():
+    """By address and by a name that is looked up; posts one after the other; one that is not there."""
+    with egress.Server(http_reply) as collector, egress.Egress() as program:
+        program.collect(f"http://localhost:{collector.port}/v1/traces", 2000)
+        program.post(1, b"{}")
+        status, text = program.posted(1)
+        tap.check(status == 0 and text, "a port where nobody listens")
+    for host, expected in ((egress.OUTSIDE, 200), ("no.such.name.invalid", 0)):
+        with egress.Server(http_reply) as collector, egress.Egress() as program:
+            program.collect(f"http://{host}:{collector.port}/v1/traces", 2000)
+            for ident in 1, 2:
+                program.post(ident, b"{}")
+                status, text = program.posted(ident)
+                tap.equal(status, expected, f"{host}: {text}")
+            if not expected:
+                tap.check(text, "no reason is given")
+
+
 # --- the link ---
 
 
@@ -885,6 +937,8 @@ def main():
     tap.case("row 27: a job that dies", row_27)
     tap.case("row 27: a session that ends", row_27_close)
     tap.case("row 60: no proxy, no other resolver", row_60)
+    tap.case("a collector that hangs holds up nobody", a_collector_that_hangs)
+    tap.case("collectors, and what is none", collectors)
     tap.case("documents that are wrong", bad_documents)
     tap.case("a host that breaks the protocol", broken_protocol)
     tap.case("sessions do not know each other", sessions_apart)

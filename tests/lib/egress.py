@@ -20,8 +20,8 @@ import tap
 
 HEADER = struct.Struct("<HBBHHII")
 MAGIC, VERSION, FDS_MAX = 0x4143, 1, 8
-OPEN, SOCKETS, CLOSE = 386, 387, 388
-READY, FAILED, ENDED = 449, 450, 451
+COLLECTOR, POST, OPEN, SOCKETS, CLOSE = range(384, 389)
+POSTED, READY, FAILED, ENDED = range(448, 452)
 OUTSIDE = "127.88.0.1"
 SEALS = (fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
 
@@ -117,7 +117,7 @@ class Egress:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
 
-    def answer(self, ident, kinds=(READY, FAILED, ENDED), timeout=10):
+    def answer(self, ident, kinds, timeout=10):
         """The next frame of that session."""
         while not self.answers.get(ident):
             kind, got, payload, fds = self.link.receive(timeout)
@@ -125,6 +125,23 @@ class Egress:
         kind, payload, fds = self.answers[ident].pop(0)
         tap.check(kind in kinds, f"answer of type {kind}")
         return kind, payload, fds
+
+    def collect(self, url, timeout_ms):
+        """Names the collector of traces."""
+        fd = memfd(url.encode() + b"\0\0")
+        self.link.send(COLLECTOR, 0, struct.pack("<II", timeout_ms, 0), [fd])
+        os.close(fd)
+
+    def post(self, ident, body):
+        fd = memfd(body)
+        self.link.send(POST, ident, b"", [fd])
+        os.close(fd)
+
+    def posted(self, ident, timeout=10):
+        """(status of HTTP, why there is none)"""
+        _, payload, _ = self.answer(ident, (POSTED,), timeout)
+        status, _, text = struct.unpack("<II192s", payload)
+        return status, text.split(b"\0")[0].decode()
 
     def open(self, document, sockets):
         """Opens a session with this document (bytes or dict); the sockets are closed here."""
