@@ -152,7 +152,7 @@ Egress *egress_free(Egress *egress) {
         return NULL;
 }
 
-static char *egress_program(void) {
+char *egress_program(void) {
         const char *folder = secure_getenv("AGENTCRATE_LIBEXEC_DIR");
         char *path;
 

@@ -58,6 +58,7 @@ static const DoctorCheckInfo checks[] = {
         {"core-pattern", "core dumps stay in the crate", DOCTOR_OPTIONAL, judge_core_pattern},
         {"memory", "memory for the limits", DOCTOR_OPTIONAL, judge_memory},
         {"overrides", "installed files are used", DOCTOR_OPTIONAL, judge_overrides},
+        {"egress", "program agentcrate-egress", DOCTOR_OPTIONAL, judge_egress},
         {"broker", "the broker", DOCTOR_OPTIONAL, judge_broker},
         {"launcher-service", "the machine's launcher", DOCTOR_OPTIONAL, judge_service},
         {"bind-roots", "what that launcher may show", DOCTOR_OPTIONAL, judge_bind_roots},

@@ -55,6 +55,7 @@ int judge_kernel(DoctorCheck *check, const DoctorFacts *facts);
 int judge_configuration(DoctorCheck *check, const DoctorFacts *facts);
 int judge_launcher(DoctorCheck *check, const DoctorFacts *facts);
 int judge_overrides(DoctorCheck *check, const DoctorFacts *facts);
+int judge_egress(DoctorCheck *check, const DoctorFacts *facts);
 int judge_broker(DoctorCheck *check, const DoctorFacts *facts);
 int judge_service(DoctorCheck *check, const DoctorFacts *facts);
 int judge_bind_roots(DoctorCheck *check, const DoctorFacts *facts);

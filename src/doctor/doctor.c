@@ -12,6 +12,7 @@ void doctor_facts_done(DoctorFacts *facts) {
         CgroupFacts *cgroup = &facts->cgroup;
 
         free(install->launcher);
+        free(install->egress);
         strv_done(&install->overrides);
         free(install->broker_socket);
         free(install->config_fault);

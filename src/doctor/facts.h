@@ -83,7 +83,9 @@ typedef struct HostFacts {
 typedef struct InstallFacts {
         char *launcher;
         int launcher_error; /* errno, positive; 0: it can be executed */
-        StrV overrides;     /* NAME=VALUE of the environment */
+        char *egress;       /* the same of agentcrate-egress */
+        int egress_error;
+        StrV overrides; /* NAME=VALUE of the environment */
         char *broker_socket;
         int broker_error;   /* of connecting; 0: somebody listens */
         char *config_fault; /* NULL, or the first of the configuration's faults */

@@ -15,6 +15,7 @@
 #include "basic/diag.h"
 #include "basic/error.h"
 #include "crate/build.h"
+#include "crate/egress.h"
 #include "crate/launcher.h"
 #include "crate/subuid.h"
 #include "doctor/check.h"
@@ -26,16 +27,22 @@
 
 /* --- gathering --- */
 
-static int gather_launcher(InstallFacts *install) {
+/* errno, positive; 0: it can be executed. */
+static int look_at_program(const char *path) {
         struct stat st;
 
+        if (stat(path, &st) < 0 || access(path, X_OK) < 0)
+                return errno;
+        return S_ISREG(st.st_mode) ? 0 : EACCES;
+}
+
+static int gather_programs(InstallFacts *install) {
         install->launcher = launcher_program();
-        if (!install->launcher)
+        install->egress = egress_program();
+        if (!install->launcher || !install->egress)
                 return error_origin(-ENOMEM);
-        if (stat(install->launcher, &st) < 0 || access(install->launcher, X_OK) < 0)
-                install->launcher_error = errno;
-        else if (!S_ISREG(st.st_mode))
-                install->launcher_error = EACCES;
+        install->launcher_error = look_at_program(install->launcher);
+        install->egress_error = look_at_program(install->egress);
         return 0;
 }
 
@@ -156,7 +163,7 @@ int install_gather(DoctorFacts *facts) {
         InstallFacts *install = &facts->install;
         int r;
 
-        r = gather_launcher(install);
+        r = gather_programs(install);
         if (r == 0)
                 r = gather_overrides(install);
         if (r == 0)
@@ -190,17 +197,29 @@ int judge_configuration(DoctorCheck *check, const DoctorFacts *facts) {
                             install->config_fault);
 }
 
+static int judge_program(DoctorCheck *check, const char *step, const char *path, int error,
+                         const char *lacks) {
+        if (error == 0)
+                return check_found(check, "%s", path);
+        (void) snprintf(check->step, sizeof(check->step), "%s", step);
+        check->error = error;
+        return check_answer(check, DOCTOR_NO,
+                            "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
+                            "%s cannot be executed%s: %s (%s)", path, lacks, strerror(error),
+                            strerrorname_np(error) ?: "?");
+}
+
 int judge_launcher(DoctorCheck *check, const DoctorFacts *facts) {
         const InstallFacts *install = &facts->install;
 
-        if (install->launcher_error == 0)
-                return check_found(check, "%s", install->launcher);
-        (void) snprintf(check->step, sizeof(check->step), "launcher");
-        check->error = install->launcher_error;
-        return check_answer(
-                check, DOCTOR_NO, "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
-                "%s cannot be executed: %s (%s)", install->launcher,
-                strerror(install->launcher_error), strerrorname_np(install->launcher_error) ?: "?");
+        return judge_program(check, "launcher", install->launcher, install->launcher_error, "");
+}
+
+int judge_egress(DoctorCheck *check, const DoctorFacts *facts) {
+        const InstallFacts *install = &facts->install;
+
+        return judge_program(check, "egress", install->egress, install->egress_error,
+                             ", so that no job can reach a name");
 }
 
 int judge_overrides(DoctorCheck *check, const DoctorFacts *facts) {
