@@ -6,7 +6,7 @@
 
 static const char *const kinds[_DENIAL_KIND_MAX] = {
         [DENIAL_DNS] = "dns",   [DENIAL_ADDRESS] = "address", [DENIAL_SNI] = "sni",
-        [DENIAL_HOST] = "host", [DENIAL_LIMIT] = "limit",
+        [DENIAL_HOST] = "host", [DENIAL_LIMIT] = "limit",     [DENIAL_OPERATION] = "operation",
 };
 
 const char *denial_kind_to_string(DenialKind kind) {

@@ -22,6 +22,7 @@ typedef enum DenialKind {
         DENIAL_SNI,     /* TLS for another name, for none, or no TLS */
         DENIAL_HOST,    /* HTTP for another host, or what is no HTTP */
         DENIAL_LIMIT,
+        DENIAL_OPERATION, /* what is no operation of a credential's, or one more than allowed */
         _DENIAL_KIND_MAX,
 } DenialKind;
 

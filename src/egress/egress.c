@@ -29,6 +29,7 @@ enum {
 /* A session, or what has come of one. */
 typedef struct Opening {
         uint32_t id;
+        Egress *egress;
         struct Opening *next;
         Session *session;     /* NULL: sockets are still to come */
         const void *document; /* mapped */
@@ -153,6 +154,30 @@ static int opening_fail(Egress *egress, Opening *opening, const char *text) {
         return answer(egress, EGRESS_FAILED, id, &failed, sizeof(failed), NULL);
 }
 
+static void put_word(char *to, size_t size, const char *word) {
+        (void) snprintf(to, size, "%s", word ?: "");
+}
+
+static void on_operation(void *userdata, const SessionOperation *operation) {
+        Opening *opening = userdata;
+        EgressOperation message = {.status = (uint32_t) operation->status,
+                                   .denied = operation->denied,
+                                   .bytes_out = operation->bytes_out,
+                                   .bytes_in = operation->bytes_in,
+                                   .usec = operation->usec,
+                                   .n_dropped = operation->n_dropped};
+
+        put_word(message.credential, sizeof(message.credential), operation->credential);
+        put_word(message.operation, sizeof(message.operation),
+                 operation->operation ? operation->operation->name : NULL);
+        put_word(message.reason, sizeof(message.reason), operation->reason);
+        put_word(message.digest, sizeof(message.digest), operation->digest);
+        /* What cannot be accounted for does not go on. */
+        if (answer(opening->egress, EGRESS_OPERATION, opening->id, &message, sizeof(message),
+                   NULL) < 0)
+                (void) shutdown(opening->egress->link.fd, SHUT_RDWR);
+}
+
 /* Once all sockets have come. */
 static int opening_serve(Egress *egress, Opening *opening) {
         SessionDocument *document = NULL;
@@ -167,6 +192,8 @@ static int opening_serve(Egress *egress, Opening *opening) {
                                 &opening->session, &reason);
                 opening->n_sockets = 0;
         }
+        if (r == 0)
+                session_set_tell(opening->session, on_operation, opening);
         if (r < 0)
                 return opening_fail(egress, opening, strerrordesc_np(-r) ?: "something broke");
         if (r > 0)
@@ -188,6 +215,7 @@ static int on_open(void *userdata, Frame *frame) {
         if (!opening)
                 return error_origin(-ENOMEM);
         opening->id = frame->header.id;
+        opening->egress = egress;
         opening->n_expected = message.n_sockets;
         opening->next = egress->openings;
         egress->openings = opening;
@@ -244,10 +272,10 @@ static int on_close(void *userdata, Frame *frame) {
 
         if (!opening)
                 return 0;
+        if (opening->session)
+                session_stop(opening->session);
         session = TAKE_PTR(opening->session);
         opening_free(egress, opening);
-        if (session)
-                session_stop(session);
         return send_report(egress, id, session);
 }
 

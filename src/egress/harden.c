@@ -44,6 +44,16 @@ static const struct {
         {"/lib", READ_DIR}, {"/lib64", READ_DIR},
 };
 
+static int landlock_allow_folder(int ruleset_fd, int folder_fd) {
+        const struct landlock_path_beneath_attr attr = {
+                .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE, .parent_fd = folder_fd};
+
+        if (folder_fd >= 0 &&
+            syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) < 0)
+                return error_origin(negative_errno());
+        return 0;
+}
+
 static int landlock_allow(int ruleset_fd) {
         for (size_t i = 0; i < ELEMENTSOF(readable); i++) {
                 _cleanup_(fd_closep) int fd = open(readable[i].path, O_PATH | O_CLOEXEC);
@@ -58,7 +68,7 @@ static int landlock_allow(int ruleset_fd) {
 }
 
 /* A kernel without it is no reason not to run: it is one wall of several. */
-static int harden_files(void) {
+static int harden_files(const SecretFolders *secrets) {
         RulesetAttr attr = {.handled_access_fs = ACCESS_FS_ABI_1};
         _cleanup_(fd_closep) int fd = -EBADF;
         size_t size = sizeof(uint64_t);
@@ -84,6 +94,10 @@ static int harden_files(void) {
         if (fd < 0)
                 return error_origin(negative_errno());
         r = landlock_allow(fd);
+        if (r == 0)
+                r = landlock_allow_folder(fd, secrets->systemd_fd);
+        if (r == 0)
+                r = landlock_allow_folder(fd, secrets->folder_fd);
         if (r < 0)
                 return error_trace(r);
         if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
@@ -120,7 +134,7 @@ static int harden_capabilities(void) {
         return 0;
 }
 
-int harden(const struct sock_filter *filter, size_t n_filter) {
+int harden(const SecretFolders *secrets, const struct sock_filter *filter, size_t n_filter) {
         const struct rlimit none = {};
         int r;
 
@@ -130,7 +144,7 @@ int harden(const struct sock_filter *filter, size_t n_filter) {
         if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
                 return error_origin(negative_errno());
-        r = harden_files();
+        r = harden_files(secrets);
         if (r == 0)
                 r = harden_capabilities();
         return r < 0 ? error_trace(r) : harden_calls(filter, n_filter);

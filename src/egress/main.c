@@ -31,6 +31,7 @@ static bool link_is_ours(int fd) {
 }
 
 int main(int argc, char *argv[]) {
+        _cleanup_(secret_folders_done) SecretFolders secrets = SECRET_FOLDERS_NULL;
         const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
         (void) sigaction(SIGPIPE, &ignore, NULL);
@@ -43,7 +44,8 @@ int main(int argc, char *argv[]) {
                       stderr);
                 return EXIT_FAILURE;
         }
-        if (harden(seccomp_table[0].filter, seccomp_table[0].n_filter) < 0)
+        if (secret_folders_find(false, &secrets) < 0 ||
+            harden(&secrets, seccomp_table[0].filter, seccomp_table[0].n_filter) < 0)
                 return EXIT_FAILURE;
-        return serve_host(EGRESS_LINK_FD) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return serve_host(EGRESS_LINK_FD, &secrets) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -85,6 +85,25 @@ int secret_folders_open(const char *systemd, const char *folder, SecretFolders *
         return 0;
 }
 
+int secret_folders_find(bool is_service, SecretFolders *ret_folders) {
+        const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
+        _cleanup_(freep) char *folder = NULL;
+        int r = 0;
+
+        if (is_service || geteuid() == 0)
+                r = asprintf(&folder, "%s/credentials", SYSCONFDIR);
+        else if (config && config[0] == '/')
+                r = asprintf(&folder, "%s/agentcrate/credentials", config);
+        else if (home && home[0] == '/')
+                r = asprintf(&folder, "%s/.config/agentcrate/credentials", home);
+        if (r < 0) {
+                folder = NULL;
+                return error_origin(-ENOMEM);
+        }
+        return error_trace(
+                secret_folders_open(secure_getenv("CREDENTIALS_DIRECTORY"), folder, ret_folders));
+}
+
 /* --- reading --- */
 
 static bool name_is_valid(const char *name) {

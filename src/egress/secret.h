@@ -6,6 +6,7 @@
  * in no child, and wiped when it is given back.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "basic/macros.h"
@@ -35,6 +36,11 @@ typedef struct SecretFolders {
 void secret_folders_done(SecretFolders *folders);
 /* Either may be NULL. A folder that is not there is none. 0 or a negative errno. */
 int secret_folders_open(const char *systemd, const char *folder, SecretFolders *ret_folders);
+
+/* Those of this process: $CREDENTIALS_DIRECTORY, and credentials/ where the administrator's (of a
+ * service, and of root) or the user's configuration lies. To be called while there is an
+ * environment. */
+int secret_folders_find(bool is_service, SecretFolders *ret_folders);
 
 /* Room for a secret of that size, locked. 0 or a negative errno. */
 int secret_new(size_t capacity, Secret *ret_secret);

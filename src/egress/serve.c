@@ -14,6 +14,7 @@ typedef struct Server {
         Loop *loop;
         PipePool pipes;
         HostAddresses *addresses;
+        CurlLoop *curl;
         SessionHost host;
         int result; /* of the last link that ended */
         LoopFd listener;
@@ -26,17 +27,23 @@ typedef struct Server {
 static void server_done(Server *server) {
         pipe_pool_done(&server->pipes);
         host_addresses_free(server->addresses);
+        curl_loop_free(server->curl);
         loop_free(server->loop);
 }
 
-static int server_init(Server *server) {
+static int server_init(Server *server, const SecretFolders *secrets) {
         int r;
 
         r = loop_new(&server->loop);
         if (r == 0)
                 r = host_addresses_new(&server->addresses);
-        server->host = (SessionHost){
-                .loop = server->loop, .pipes = &server->pipes, .addresses = server->addresses};
+        if (r == 0)
+                r = curl_loop_new(server->loop, &server->curl);
+        server->host = (SessionHost){.loop = server->loop,
+                                     .pipes = &server->pipes,
+                                     .addresses = server->addresses,
+                                     .curl = server->curl,
+                                     .secrets = secrets};
         return error_trace(r);
 }
 
@@ -48,13 +55,13 @@ static void on_only_end(void *userdata, Egress *egress, int result) {
         loop_stop(server->loop);
 }
 
-int serve_host(int link_fd) {
+int serve_host(int link_fd, const SecretFolders *secrets) {
         _cleanup_(server_done) Server server = {};
         _cleanup_(fd_closep) int fd = link_fd;
         Egress *egress;
         int r;
 
-        r = server_init(&server);
+        r = server_init(&server, secrets);
         if (r == 0)
                 r = egress_new(&server.host, TAKE_FD(fd), on_only_end, &server, &egress);
         if (r == 0)
@@ -97,12 +104,12 @@ static void on_connection(void *userdata, uint32_t events _unused_) {
                 (void) egress_new(&server->host, TAKE_FD(fd), on_end, server, &egress);
 }
 
-int serve_hosts(int listen_fd, bool (*admit)(void *userdata, int fd),
+int serve_hosts(int listen_fd, const SecretFolders *secrets, bool (*admit)(void *userdata, int fd),
                 void (*told)(void *userdata, int result), void *userdata) {
         _cleanup_(server_done) Server server = {.admit = admit, .told = told, .userdata = userdata};
         int r;
 
-        r = server_init(&server);
+        r = server_init(&server, secrets);
         if (r < 0)
                 return error_trace(r);
         server.listener = (LoopFd){.fd = listen_fd, .on_ready = on_connection, .userdata = &server};

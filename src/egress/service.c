@@ -121,6 +121,7 @@ static void told(void *userdata _unused_, int result) {
 }
 
 int service_main(int argc, char *argv[], const SeccompProfile *profile) {
+        _cleanup_(secret_folders_done) SecretFolders secrets = SECRET_FOLDERS_NULL;
         Service service = {};
         int r;
 
@@ -141,12 +142,14 @@ int service_main(int argc, char *argv[], const SeccompProfile *profile) {
         }
         if (find_user(&service) < 0)
                 return EXIT_FAILURE;
-        r = harden(profile->filter, profile->n_filter);
+        r = secret_folders_find(true, &secrets);
+        if (r == 0)
+                r = harden(&secrets, profile->filter, profile->n_filter);
         if (r < 0) {
                 (void) complain("its rights cannot be given away: %s", strerror(-r));
                 return EXIT_FAILURE;
         }
-        r = serve_hosts(SERVICE_LISTEN_FD, admit, told, &service);
+        r = serve_hosts(SERVICE_LISTEN_FD, &secrets, admit, told, &service);
         (void) complain("nobody can connect: %s", strerror(-r));
         return EXIT_FAILURE;
 }

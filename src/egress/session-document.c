@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "basic/diag.h"
 #include "basic/error.h"
 #include "basic/json-scan.h"
 #include "egress/destination-name.h"
@@ -43,6 +44,13 @@ SessionDocument *session_document_free(SessionDocument *document) {
         for (size_t i = 0; i < document->n_names; i++)
                 destination_done(&document->names[i]);
         free(document->names);
+        for (size_t i = 0; i < document->n_credentials; i++) {
+                credential_free(document->credentials[i].credential);
+                free(document->credentials[i].ca);
+                free(document->credentials[i].open.items);
+                destination_done(&document->credentials[i].host);
+        }
+        free(document->credentials);
         free(document->deny.items);
         strv_done(&document->servers);
         free(document);
@@ -314,6 +322,105 @@ static int read_names(Parse *parse, const JsonNode *root, SessionDocument *docum
         return r;
 }
 
+/* --- credentials --- */
+
+/* By the reader of the file that it comes from: the first of its faults is the reason. */
+static int read_credential_file(const Parse *parse, const JsonNode *node, const char *name,
+                                SessionCredential *credential) {
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        const Reader reader = {.file = name, .doc = parse->doc, .diags = &diags};
+        int r;
+
+        r = credential_read(&reader, node, name, &credential->credential);
+        if (r < 0)
+                return error_trace(r);
+        if (credential->credential)
+                return 0;
+        (void) snprintf(parse->reason->text, sizeof(parse->reason->text),
+                        "in its document, \"%.60s\" %.100s", diags.items[0].path ?: "",
+                        diags.items[0].text);
+        return SESSION_DOCUMENT_E_INVALID;
+}
+
+static int read_open(const Parse *parse, const JsonNode *node, SessionCredential *credential) {
+        const StrV *addresses = &credential->credential->addresses;
+
+        credential->open.items = calloc(addresses->n_items + 1, sizeof(Cidr));
+        if (!credential->open.items)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; i < addresses->n_items; i++)
+                if (!cidr_parse(addresses->items[i],
+                                &credential->open.items[credential->open.n_items++]))
+                        return fault(parse, node, "has an address that is no network");
+        return 0;
+}
+
+static int read_host(Parse *parse, const JsonNode *node, Destination *host) {
+        int r;
+
+        r = read_slots(parse, node, host);
+        if (r != 0)
+                return r;
+        if (host->n_slots != 1)
+                return fault(parse, node, "has more than one pair of addresses");
+        host->ports = calloc(1, sizeof(DestinationPort));
+        host->slots[0].name = strdup(host->name);
+        if (!host->ports || !host->slots[0].name)
+                return error_origin(-ENOMEM);
+        host->n_ports = 1;
+        host->ports[0] = (DestinationPort){.port = 80, .type = DESTINATION_HTTP};
+        return read_slot_sockets(parse, node, host, &host->ports[0]);
+}
+
+static int read_credential(Parse *parse, const JsonNode *node, SessionDocument *document) {
+        static const char *const members[] = {"name", "slots", "sockets", "ca", "credential", NULL};
+        SessionCredential *credential = &document->credentials[document->n_credentials];
+        const JsonNode *file, *ca;
+        _cleanup_(freep) char *name = NULL;
+        int r;
+
+        r = check_object(parse, node, members);
+        if (r == 0)
+                r = read_string(parse, json_node_member(parse->doc, node, "name") ?: node, &name);
+        if (r != 0)
+                return r;
+        document->n_credentials++;
+        file = json_node_member(parse->doc, node, "credential");
+        ca = json_node_member(parse->doc, node, "ca");
+        if (!file || !credential_name_is_valid(name))
+                return fault(parse, node, "is no credential");
+        for (size_t i = 0; i + 1 < document->n_credentials; i++)
+                if (string_equal(document->credentials[i].credential->name, name))
+                        return fault(parse, node, "is a credential for the second time");
+        if (asprintf(&credential->host.name, "%s" CREDENTIAL_HOST_SUFFIX, name) < 0) {
+                credential->host.name = NULL;
+                return error_origin(-ENOMEM);
+        }
+        r = read_credential_file(parse, file, name, credential);
+        if (r == 0)
+                r = read_open(parse, file, credential);
+        if (r == 0 && ca)
+                r = read_string(parse, ca, &credential->ca);
+        return r == 0 ? read_host(parse, node, &credential->host) : r;
+}
+
+static int read_credentials(Parse *parse, const JsonNode *root, SessionDocument *document) {
+        const JsonNode *array;
+        int r;
+
+        if (!json_node_member(parse->doc, root, "credentials"))
+                return 0;
+        r = check_array(parse, root, "credentials", 0, SESSION_CREDENTIALS_MAX, &array);
+        if (r != 0)
+                return r;
+        document->credentials = calloc(array->n_children + 1, sizeof(SessionCredential));
+        if (!document->credentials)
+                return error_origin(-ENOMEM);
+        for (const JsonNode *node = array->first; r == 0 && node; node = node->next)
+                r = read_credential(parse, node, document);
+        return r;
+}
+
 static int read_limits(const Parse *parse, const JsonNode *root, SessionDocument *document) {
         static const char *const members[] = {"connections", "idle_ms", "bytes", NULL};
         const JsonNode *node = json_node_member(parse->doc, root, "limits");
@@ -360,7 +467,8 @@ static int read_resolver(const Parse *parse, const JsonNode *root, SessionDocume
 }
 
 static int read_document(Parse *parse, const JsonNode *root, SessionDocument *document) {
-        static const char *const members[] = {"dns", "names", "deny", "limits", "resolver", NULL};
+        static const char *const members[] = {"dns",      "names",       "deny", "limits",
+                                              "resolver", "credentials", NULL};
         const JsonNode *dns;
         int r;
 
@@ -375,6 +483,8 @@ static int read_document(Parse *parse, const JsonNode *root, SessionDocument *do
                 r = read_cidrs(parse, root, "deny", &document->deny);
         if (r == 0)
                 r = read_limits(parse, root, document);
+        if (r == 0)
+                r = read_credentials(parse, root, document);
         return r == 0 ? read_resolver(parse, root, document) : r;
 }
 

@@ -11,6 +11,9 @@
  * each slot the sockets that listen there, of IPv4 and IPv6 deny      networks that nothing opens
  *   limits    connections at one time, idle_ms, bytes of all connections (0: any number)
  *   resolver  servers, ADDRESS:PORT; without it the system's are asked
+ *   credentials  name, slots and sockets (one pair each) of its host NAME.crate.internal; what its
+ *             file says, with the operations of this job only; and ca, the certificates that its
+ *             file names. The secret is a name only
  */
 
 #include <stdbool.h>
@@ -21,11 +24,13 @@
 #include "basic/string-util.h"
 #include "egress/address.h"
 #include "ipc/proto.h"
+#include "policy/credential.h"
 
 #define SESSION_NAMES_MAX 64U
 #define SESSION_PORTS_MAX 64U /* of one name */
 #define SESSION_SLOTS_MAX 16U
 #define SESSION_CIDRS_MAX 256U
+#define SESSION_CREDENTIALS_MAX 32U
 #define SESSION_CONNECTIONS_MAX 65536U
 
 enum {
@@ -70,6 +75,13 @@ typedef struct Destination {
         size_t n_ports;
 } Destination;
 
+typedef struct SessionCredential {
+        Credential *credential;
+        char *ca; /* PEM; NULL: the system's certificates */
+        CidrList open;
+        Destination host; /* with one slot and one port */
+} SessionCredential;
+
 typedef struct SessionDocument {
         int dns[_SESSION_DNS_MAX];
         Destination *names;
@@ -77,6 +89,8 @@ typedef struct SessionDocument {
         CidrList deny;
         uint64_t connections_max, idle_msec, bytes_max;
         StrV servers;
+        SessionCredential *credentials;
+        size_t n_credentials;
 } SessionDocument;
 
 SessionDocument *session_document_free(SessionDocument *document);

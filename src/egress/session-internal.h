@@ -10,6 +10,8 @@
 
 #define SESSION_LOG_MAX 100U
 
+typedef struct Caller Caller;
+typedef struct Endpoint Endpoint;
 typedef struct Listener Listener;
 typedef struct Relay Relay;
 typedef struct Stub Stub;
@@ -27,6 +29,7 @@ struct Listener {
         DestinationSlot *slot;
         DestinationPort *port;
         PortUse *use;
+        Endpoint *endpoint; /* of a credential; NULL: of a destination */
 };
 
 /* One connection that has ended. */
@@ -49,6 +52,12 @@ struct Session {
         PortUse *uses;
         Relay *relays;
         size_t n_relays;
+        Endpoint *endpoints; /* as many as the document has credentials, or none */
+        Caller *callers;     /* connections to them */
+        SessionTell tell;
+        void *tell_userdata;
+        Rate tells;
+        uint64_t n_untold;
         Rate accepts;
         uint64_t connections, bytes_in, bytes_out;
         Denials denials;
@@ -75,6 +84,23 @@ void relay_start(Listener *listener, int fd);
 Relay *relay_free(Relay *relay);
 /* All of them, at once. */
 void session_end_relays(Session *session);
+
+/* Its own, when something is to be looked up for the first time. */
+int session_get_resolver(Session *session, Resolver **ret_resolver);
+
+/* --- endpoint.c --- */
+
+/* Reads the secrets of all credentials. 0, SESSION_DOCUMENT_E_INVALID or a negative errno. */
+int session_begin_endpoints(Session *session, SessionReason *ret_reason);
+void session_end_endpoints(Session *session);
+Endpoint *session_get_endpoint(Session *session, size_t index);
+
+/* --- endpoint-caller.c --- */
+
+/* fd is consumed. */
+void caller_start(Listener *listener, int fd);
+/* All of them, at once. */
+void session_end_callers(Session *session);
 
 /* --- stub.c --- */
 

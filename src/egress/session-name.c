@@ -26,6 +26,11 @@ static Destination *find_name(SessionDocument *document, const char *name) {
 int session_find_slot(Session *session, const char *name, const DestinationSlot **ret_slot) {
         Destination *found = find_name(session->document, name);
 
+        for (size_t i = 0; i < session->document->n_credentials; i++)
+                if (string_equal(session->document->credentials[i].host.name, name)) {
+                        *ret_slot = session->document->credentials[i].host.slots;
+                        return 0;
+                }
         if (!found)
                 return SESSION_FIND_E_NONE;
         for (size_t i = 0; i < found->n_slots; i++) {

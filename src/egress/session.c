@@ -47,6 +47,10 @@ static void listener_serve(Listener *listener, int fd) {
         else if (session->document->bytes_max > 0 &&
                  session->bytes_in + session->bytes_out > session->document->bytes_max)
                 limit = "bytes";
+        if (!limit && listener->endpoint) {
+                caller_start(listener, fd);
+                return;
+        }
         if (!limit) {
                 relay_start(listener, fd);
                 return;
@@ -147,7 +151,7 @@ static int begin_listener(Session *session, int *sockets, int number, bool is_v6
 }
 
 static int begin_port(Session *session, int *sockets, Destination *name, DestinationPort *port,
-                      PortUse *use, SessionReason *ret_reason) {
+                      PortUse *use, Endpoint *endpoint, SessionReason *ret_reason) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < name->n_slots; i++) {
@@ -155,7 +159,8 @@ static int begin_port(Session *session, int *sockets, Destination *name, Destina
                                        .name = name,
                                        .slot = &name->slots[i],
                                        .port = port,
-                                       .use = use};
+                                       .use = use,
+                                       .endpoint = endpoint};
 
                 r = begin_listener(session, sockets, port->sockets[i][0], false, &like, ret_reason);
                 if (r == 0)
@@ -170,7 +175,7 @@ static size_t count_ports(const SessionDocument *document) {
 
         for (size_t i = 0; i < document->n_names; i++)
                 n += document->names[i].n_ports;
-        return n;
+        return n + document->n_credentials;
 }
 
 static int begin_listeners(Session *session, int *sockets, size_t n_sockets,
@@ -187,7 +192,13 @@ static int begin_listeners(Session *session, int *sockets, size_t n_sockets,
         for (size_t i = 0; i < document->n_names; i++)
                 for (size_t j = 0; r == 0 && j < document->names[i].n_ports; j++)
                         r = begin_port(session, sockets, &document->names[i],
-                                       &document->names[i].ports[j], use++, ret_reason);
+                                       &document->names[i].ports[j], use++, NULL, ret_reason);
+        for (size_t i = 0; r == 0 && i < document->n_credentials; i++) {
+                Destination *host = &document->credentials[i].host;
+
+                r = begin_port(session, sockets, host, host->ports, use++,
+                               session_get_endpoint(session, i), ret_reason);
+        }
         return r;
 }
 
@@ -204,6 +215,8 @@ int session_new(const SessionHost *host, SessionDocument *document, int *sockets
                 session->accepts = (Rate){.burst = ACCEPTS_BURST, .per_second = ACCEPTS_PER_SECOND};
                 r = begin_stub(session, sockets, ret_reason);
                 if (r == 0)
+                        r = session_begin_endpoints(session, ret_reason);
+                if (r == 0)
                         r = begin_listeners(session, sockets, n_sockets, ret_reason);
         } else {
                 session_document_free(document);
@@ -218,8 +231,26 @@ int session_new(const SessionHost *host, SessionDocument *document, int *sockets
         return 0;
 }
 
+void session_set_tell(Session *session, SessionTell tell, void *userdata) {
+        session->tell = tell;
+        session->tell_userdata = userdata;
+}
+
+int session_get_resolver(Session *session, Resolver **ret_resolver) {
+        int r = 0;
+
+        if (!session->resolver)
+                r = resolver_new(session->host.loop, &session->document->servers,
+                                 &session->resolver);
+        if (r < 0)
+                return error_trace(r);
+        *ret_resolver = session->resolver;
+        return 0;
+}
+
 void session_stop(Session *session) {
         session_end_relays(session);
+        session_end_callers(session);
         session->stub = stub_free(session->stub);
         for (; session->n_listeners > 0; session->n_listeners--) {
                 Listener *listener = &session->listeners[session->n_listeners - 1];
@@ -240,6 +271,7 @@ Session *session_free(Session *session) {
                 free(session->log[i].name);
                 free(session->log[i].chain);
         }
+        session_end_endpoints(session);
         free(session->listeners);
         free(session->uses);
         denials_done(&session->denials);

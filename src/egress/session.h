@@ -8,9 +8,11 @@
  */
 
 #include "basic/string-util.h"
+#include "egress/curl-loop.h"
 #include "egress/host-address.h"
 #include "egress/loop.h"
 #include "egress/pipe-pool.h"
+#include "egress/secret.h"
 #include "egress/session-document.h"
 #include "ipc/proto.h"
 
@@ -21,7 +23,23 @@ typedef struct SessionHost {
         Loop *loop;
         PipePool *pipes;
         HostAddresses *addresses;
+        CurlLoop *curl;
+        const SecretFolders *secrets;
 } SessionHost;
+
+/* One request to a credential's host, when it is over. Text of nobody else is in it. */
+typedef struct SessionOperation {
+        const char *credential;
+        const Operation *operation; /* NULL: it was none */
+        const char *reason;         /* why it was refused or failed, one word; NULL: it was not */
+        int status;                 /* that the job got */
+        bool denied;                /* nothing was sent */
+        uint64_t bytes_out, bytes_in, usec;
+        uint64_t n_dropped; /* that were not told of before this one */
+        char digest[65];    /* SHA-256 of method, path, query and content; "": none */
+} SessionOperation;
+
+typedef void (*SessionTell)(void *userdata, const SessionOperation *operation);
 
 /*
  * Serves at once. sockets are owned by the session from here on, also if it fails; so is document.
@@ -30,6 +48,8 @@ typedef struct SessionHost {
  */
 int session_new(const SessionHost *host, SessionDocument *document, int *sockets, size_t n_sockets,
                 Session **ret_session, SessionReason *ret_reason);
+/* Who is told of each operation. */
+void session_set_tell(Session *session, SessionTell tell, void *userdata);
 Session *session_free(Session *session);
 DEFINE_CLEANUP(Session, session_free);
 

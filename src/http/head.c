@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "basic/error.h"
+#include "basic/macros.h"
 
 /* The longest method that is registered has 17 letters. */
 #define METHOD_MAX 20U
@@ -92,6 +93,9 @@ static int check_request_line(HttpHead *head, const char *s, size_t size, HttpFa
                            "HTTP/1.1");
 
         target = method + 1;
+        if ((method == 7 && memcmp(s, "CONNECT", 7) == 0) ||
+            (method == 7 && memcmp(s, "OPTIONS *", size_min(size, 9)) == 0))
+                return bad(ret_fault, 405, "there is no such method here: this is no proxy");
         while (target < size && s[target] > ' ' && s[target] != '#')
                 target++;
         if (target == size || s[target] != ' ' || s[method + 1] != '/')

@@ -257,6 +257,10 @@ bool http_parser_is_within(const HttpParser *parser) {
         return parser->started;
 }
 
+const HttpRequest *http_parser_head(const HttpParser *parser) {
+        return parser->started && parser->in_content ? &parser->request : NULL;
+}
+
 const HttpRequest *http_parser_request(const HttpParser *parser) {
         return &parser->request;
 }

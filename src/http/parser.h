@@ -52,6 +52,8 @@ DEFINE_CLEANUP(HttpParser, http_parser_free);
 int http_parser_add(HttpParser *parser, const char *data, size_t size, size_t *ret_used);
 /* Whether a request has begun and is not whole. */
 bool http_parser_is_within(const HttpParser *parser);
+/* Its head, if that is whole and its content is not; else NULL. */
+const HttpRequest *http_parser_head(const HttpParser *parser);
 /* The one that has become whole. */
 const HttpRequest *http_parser_request(const HttpParser *parser);
 const HttpFault *http_parser_fault(const HttpParser *parser);

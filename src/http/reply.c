@@ -3,38 +3,58 @@
 #include "http/reply.h"
 
 #include "basic/error.h"
+#include "basic/macros.h"
 
-static const char *status_text(int status) {
-        switch (status) {
-        case 200:
-                return "OK";
-        case 400:
-                return "Bad Request";
-        case 403:
-                return "Forbidden";
-        case 404:
-                return "Not Found";
-        case 405:
-                return "Method Not Allowed";
-        case 408:
-                return "Request Timeout";
-        case 413:
-                return "Content Too Large";
-        case 414:
-                return "URI Too Long";
-        case 431:
-                return "Request Header Fields Too Large";
-        case 500:
-                return "Internal Server Error";
-        case 501:
-                return "Not Implemented";
-        case 503:
-                return "Service Unavailable";
-        case 505:
-                return "HTTP Version Not Supported";
-        default:
-                return "Unknown";
-        }
+static const struct {
+        int status;
+        const char *text;
+} statuses[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {203, "Non-Authoritative Information"},
+        {204, "No Content"},
+        {206, "Partial Content"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {412, "Precondition Failed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+};
+
+const char *http_status_text(int status) {
+        for (size_t i = 0; i < ELEMENTSOF(statuses); i++)
+                if (statuses[i].status == status)
+                        return statuses[i].text;
+        return status < 300   ? "Success"
+               : status < 400 ? "Redirection"
+               : status < 500 ? "Client Error"
+                              : "Server Error";
 }
 
 static int append_head(StrBuf *out, const HttpReply *reply, time_t now) {
@@ -53,7 +73,7 @@ static int append_head(StrBuf *out, const HttpReply *reply, time_t now) {
                            "Cache-Control: no-store\r\n"
                            "X-Content-Type-Options: nosniff\r\n"
                            "Connection: %s\r\n",
-                           reply->status, status_text(reply->status), date,
+                           reply->status, http_status_text(reply->status), date,
                            reply->type ?: "text/plain; charset=utf-8", reply->body_size,
                            reply->keep_alive ? "keep-alive" : "close");
         if (r == 0 && reply->allow)

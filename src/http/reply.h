@@ -16,5 +16,7 @@ typedef struct HttpReply {
         bool keep_alive; /* the connection goes on */
 } HttpReply;
 
+/* The phrase of a status; of one that has none here, that of its kind. */
+const char *http_status_text(int status);
 /* Appends it as it goes over the wire. now: of the wall clock. 0 or -ENOMEM. */
 int http_append_reply(StrBuf *out, const HttpReply *reply, time_t now);

@@ -234,6 +234,8 @@ enum {
                           is free; no ENDED follows, also not to a CLOSE that was under way */
         EGRESS_ENDED,  /* EgressEnded, the answer to EGRESS_CLOSE; fds: the report. Everything of
                           the session is closed, its id is free */
+        EGRESS_OPERATION, /* EgressOperation: a request to a credential's host is over; at any time
+                             while the session is served */
 };
 
 /* The fd is a sealed memfd of strings that each end with NUL: the URL, the file of trusted
@@ -262,6 +264,19 @@ typedef struct EgressSockets {
         uint32_t first; /* index of the first one */
         uint32_t n;     /* as many as fds */
 } EgressSockets;
+
+/* Strings are NUL-terminated. */
+typedef struct EgressOperation {
+        char credential[36];
+        char operation[68]; /* "": it was none of the job's */
+        char reason[36];    /* why it was refused or failed, one word; "": it was not */
+        char digest[68];    /* SHA-256 of method, path, query and content, in hex */
+        uint32_t status;    /* that the job got */
+        uint32_t denied;    /* nothing was sent */
+        uint64_t bytes_out, bytes_in; /* of content */
+        uint64_t usec;
+        uint64_t n_dropped; /* before this one, of which nothing was told */
+} EgressOperation;
 
 typedef struct EgressFailed {
         char text[PROTO_EGRESS_TEXT_MAX]; /* why, one clause; NUL-terminated */

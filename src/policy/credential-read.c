@@ -330,11 +330,29 @@ static int credential_new(const char *name, const char *file, Credential **ret_c
         return 0;
 }
 
+int credential_read(const Reader *reader, const JsonNode *node, const char *name,
+                    Credential **ret_credential) {
+        _cleanup_(credential_freep) Credential *c = NULL;
+        size_t before = reader_n_faults(reader->diags);
+        int r;
+
+        r = credential_new(name, reader->file, &c);
+        if (r < 0)
+                return error_trace(r);
+        r = reader_object(reader, node, credential_keys, c);
+        if (r == 0 && reader_n_faults(reader->diags) == before)
+                r = check_whole(reader, node, c);
+        if (r < 0)
+                return error_trace(r);
+        if (reader_n_faults(reader->diags) == before)
+                *ret_credential = TAKE_PTR(c);
+        return 0;
+}
+
 int credential_parse(const char *name, const char *file, const char *text, size_t size,
                      DiagList *diags, Credential **ret_credential) {
-        _cleanup_(credential_freep) Credential *c = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        size_t before = reader_n_faults(diags);
+        Credential *credential = NULL;
         Reader reader;
         int r;
 
@@ -343,19 +361,12 @@ int credential_parse(const char *name, const char *file, const char *text, size_
                 return error_trace(r);
         if (!doc)
                 return CREDENTIAL_E_INVALID;
-
-        r = credential_new(name, file, &c);
-        if (r < 0)
-                return error_trace(r);
         reader = (Reader){.file = file, .doc = doc, .diags = diags};
-        r = reader_object(&reader, json_doc_root(doc), credential_keys, c);
-        if (r == 0 && reader_n_faults(diags) == before)
-                r = check_whole(&reader, json_doc_root(doc), c);
+        r = credential_read(&reader, json_doc_root(doc), name, &credential);
         if (r < 0)
                 return error_trace(r);
-        if (reader_n_faults(diags) > before)
+        if (!credential)
                 return CREDENTIAL_E_INVALID;
-
-        *ret_credential = TAKE_PTR(c);
+        *ret_credential = credential;
         return 0;
 }

@@ -165,6 +165,10 @@ static bool is_credential_name(const char *text, size_t size) {
         return true;
 }
 
+bool credential_name_is_valid(const char *name) {
+        return is_credential_name(name, strlen(name));
+}
+
 bool credential_operation_is_valid(const char *text) {
         const char *dot = strchr(text, '.');
 

@@ -53,9 +53,16 @@ enum {
 /* Parses one file's text. name is the file name without ".json". The fuzz target's entry. */
 int credential_parse(const char *name, const char *file, const char *text, size_t size,
                      DiagList *diags, Credential **ret_credential);
+/* The same of a value in another document, as agentcrate-egress is told of one. *ret_credential
+ * stays NULL if it has faults. 0 or -ENOMEM. */
+int credential_read(const Reader *reader, const JsonNode *node, const char *name,
+                    Credential **ret_credential);
 /* Adds the keys that it may have, those of nested objects as "attach.as". */
 int credential_key_names(StrV *names);
 
+/* What is a label of a host's name as well: NAME.crate.internal. */
+#define CREDENTIAL_HOST_SUFFIX ".crate.internal"
+bool credential_name_is_valid(const char *name);
 bool credential_secret_name_is_valid(const char *name);
 /* 0, CREDENTIAL_E_INVALID with a static *ret_text, or -ENOMEM. */
 int credential_upstream_parse(const char *text, CredentialUpstream *ret_upstream,

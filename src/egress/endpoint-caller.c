@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A job's connection to the host of a credential: one request after the other, each read whole,
+ * matched, counted, sent by an exchange, and answered as the answer comes. Whatever is not
+ * understood in one way only ends the connection.
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <nettle/sha2.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "basic/error.h"
+#include "egress/endpoint.h"
+#include "http/parser.h"
+#include "http/reply.h"
+
+#define REQUEST_USEC (30 * USEC_PER_SEC)
+#define IDLE_USEC (60 * USEC_PER_SEC)
+#define DRAIN_USEC (2 * USEC_PER_SEC)
+#define READ_SIZE 16384U
+/* What waits for a job that does not read. */
+#define ROOM (256U * 1024U)
+
+struct Caller {
+        Caller *previous, *next;
+        Session *session;
+        Endpoint *endpoint;
+        Listener *listener;
+        LoopFd client; /* its fd is owned */
+        LoopTimer timer;
+        HttpParser *parser;
+        StrBuf in, out;
+        size_t n_taken; /* bytes of in that the parser has */
+        OperationMatch match;
+        ExchangeRequest request;
+        Exchange *exchange;
+        uint64_t begun_usec;
+        SessionOperation what;
+        bool continued; /* the job was told to go on with its content */
+        bool answered;  /* the head of the answer is on its way */
+        bool chunked, keep_alive, is_http10, is_head;
+        bool ending;   /* closed when all is written */
+        bool draining; /* all is written; what still comes is thrown away, or it would end the
+                          answer */
+};
+
+static void caller_serve(Caller *caller);
+
+static Caller *caller_free(Caller *caller) {
+        if (!caller)
+                return NULL;
+
+        exchange_free(caller->exchange);
+        loop_timer_stop(&caller->timer);
+        loop_remove(&caller->client);
+        fd_close(caller->client.fd);
+        http_parser_free(caller->parser);
+        strbuf_done(&caller->in);
+        strbuf_done(&caller->out);
+        operation_match_done(&caller->match);
+        strv_done(&caller->request.headers);
+        if (caller->previous)
+                caller->previous->next = caller->next;
+        else
+                caller->session->callers = caller->next;
+        if (caller->next)
+                caller->next->previous = caller->previous;
+        caller->session->n_relays--;
+        free(caller);
+        return NULL;
+}
+
+static void caller_tell(Caller *caller, const char *reason, int status, bool denied) {
+        Session *session = caller->session;
+
+        caller->what.reason = reason;
+        caller->what.status = status;
+        caller->what.denied = denied;
+        caller->what.usec = now_usec() - caller->begun_usec;
+        caller->what.operation = caller->match.operation;
+        session->bytes_in += caller->what.bytes_in;
+        session->bytes_out += caller->what.bytes_out;
+        caller->listener->use->bytes_in += caller->what.bytes_in;
+        caller->listener->use->bytes_out += caller->what.bytes_out;
+        if (denied)
+                denials_add(&session->denials, DENIAL_OPERATION, caller->listener->slot->name,
+                            reason, caller->match.operation ? caller->match.operation->name : NULL);
+        endpoint_tell(caller->endpoint, &caller->what);
+        caller->what = (SessionOperation){};
+}
+
+/* In the middle of an answer the job must see that it is not whole. */
+static void caller_abort(Caller *caller) {
+        const struct linger at_once = {.l_onoff = 1};
+
+        (void) setsockopt(caller->client.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        caller_free(caller);
+}
+
+/* --- writing --- */
+
+static void caller_watch(Caller *caller) {
+        uint32_t events = EPOLLRDHUP;
+
+        if (caller->out.size > 0)
+                events |= EPOLLOUT;
+        if (!caller->exchange && (!caller->ending || caller->draining))
+                events |= EPOLLIN;
+        (void) loop_change(&caller->client, events);
+}
+
+/* False: the job is gone. */
+static bool caller_write(Caller *caller) {
+        while (caller->out.size > 0) {
+                ssize_t n = send(caller->client.fd, caller->out.data, caller->out.size,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN;
+                strbuf_consume(&caller->out, (size_t) n);
+        }
+        return true;
+}
+
+static int append_fault(Caller *caller, int status, const char *reason, const char *text) {
+        _cleanup_(strbuf_done) StrBuf body = STRBUF_NULL;
+        HttpReply reply = {.status = status,
+                           .type = "application/json",
+                           .allow = status == 405 ? "GET, HEAD, POST, PUT, PATCH, DELETE" : NULL,
+                           .head = caller->is_head,
+                           .keep_alive = caller->keep_alive};
+        int r;
+
+        r = strbuf_appendf(&body, "{\"error\":{\"reason\":\"%s\",\"text\":\"%s\"}}\n", reason,
+                           text);
+        if (r < 0)
+                return error_trace(r);
+        reply.body = body.data;
+        reply.body_size = body.size;
+        return error_trace(http_append_reply(&caller->out, &reply, time(NULL)));
+}
+
+/* The request is over; another may follow. */
+static void caller_next(Caller *caller) {
+        operation_match_done(&caller->match);
+        strv_done(&caller->request.headers);
+        caller->answered = caller->continued = caller->is_head = caller->chunked = false;
+        if (!caller->keep_alive)
+                caller->ending = true;
+        strbuf_consume(&caller->in, caller->n_taken);
+        caller->n_taken = 0;
+        caller->begun_usec = 0;
+        (void) loop_timer_set(caller->session->host.loop, &caller->timer, now_usec() + IDLE_USEC);
+}
+
+static void caller_refuse(Caller *caller, int status, const char *reason, const char *text) {
+        caller_tell(caller, reason, status, true);
+        if (append_fault(caller, status, reason, text) < 0)
+                caller->keep_alive = false;
+        caller_next(caller);
+}
+
+/* --- the answer --- */
+
+static bool on_head(void *userdata, int status, const char *fields) {
+        Caller *caller = userdata;
+        bool empty = caller->is_head || status == 204 || status == 304;
+        int r;
+
+        caller->answered = true;
+        caller->what.status = status;
+        caller->chunked = !empty && !caller->is_http10;
+        if (!empty && caller->is_http10)
+                caller->keep_alive = false;
+        r = strbuf_appendf(&caller->out, "HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status,
+                           http_status_text(status), fields,
+                           caller->chunked ? "Transfer-Encoding: chunked\r\n" : "",
+                           caller->keep_alive ? "keep-alive" : "close");
+        return r == 0 && caller_write(caller);
+}
+
+static bool on_content(void *userdata, const char *data, size_t size) {
+        Caller *caller = userdata;
+        int r = 0;
+
+        if (caller->chunked)
+                r = strbuf_appendf(&caller->out, "%zx\r\n", size);
+        if (r == 0)
+                r = strbuf_append(&caller->out, data, size);
+        if (r == 0 && caller->chunked)
+                r = strbuf_append_string(&caller->out, "\r\n");
+        if (r < 0 || !caller_write(caller))
+                return false;
+        if (caller->out.size > 0)
+                caller_watch(caller);
+        return true;
+}
+
+static bool has_room(void *userdata) {
+        const Caller *caller = userdata;
+
+        return caller->out.size < ROOM;
+}
+
+static void on_end(void *userdata, const ExchangeFault *fault) {
+        Caller *caller = userdata;
+        bool answered = caller->answered;
+        int r = 0;
+
+        exchange_get_bytes(caller->exchange, &caller->what.bytes_out, &caller->what.bytes_in);
+        caller->exchange = NULL;
+        if (fault && answered) {
+                caller_tell(caller, fault->reason, caller->what.status, false);
+                caller_abort(caller);
+                return;
+        }
+        caller_tell(caller, fault ? fault->reason : NULL,
+                    fault ? fault->status : caller->what.status, false);
+        if (fault)
+                r = append_fault(caller, fault->status, fault->reason, fault->text);
+        else if (caller->chunked)
+                r = strbuf_append_string(&caller->out, "0\r\n\r\n");
+        if (r < 0) {
+                caller_abort(caller);
+                return;
+        }
+        caller_next(caller);
+        caller_serve(caller);
+}
+
+/* --- the request --- */
+
+static OperationSpan span_of(const HttpText *text) {
+        return text ? (OperationSpan){text->data, text->size} : (OperationSpan){};
+}
+
+static bool host_is_ours(const Caller *caller, const HttpText *host) {
+        const char *name = caller->listener->slot->name;
+        size_t size = strlen(name);
+
+        if (!host || host->size < size || strncasecmp(host->data, name, size) != 0)
+                return false;
+        return host->size == size ||
+               (host->size == size + 3 && memcmp(host->data + size, ":80", 3) == 0);
+}
+
+static bool header_passes(const Caller *caller, HttpText name) {
+        static const char *const names[] = {"accept",    "accept-language",   "content-type",
+                                            "if-match",  "if-modified-since", "if-none-match",
+                                            "user-agent"};
+        const StrV *more = &caller->endpoint->credential->credential->headers;
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (strlen(names[i]) == name.size &&
+                    strncasecmp(names[i], name.data, name.size) == 0)
+                        return true;
+        for (size_t i = 0; i < more->n_items; i++)
+                if (strlen(more->items[i]) == name.size &&
+                    strncasecmp(more->items[i], name.data, name.size) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_header(const StrV *headers, HttpText name) {
+        for (size_t i = 0; i < headers->n_items; i++)
+                if (strncasecmp(headers->items[i], name.data, name.size) == 0 &&
+                    headers->items[i][name.size] == ':')
+                        return true;
+        return false;
+}
+
+static int take_headers(Caller *caller, const HttpRequest *request) {
+        StrV *headers = &caller->request.headers;
+        int r = 0;
+
+        for (size_t i = 0; i < request->n_headers && r == 0; i++) {
+                HttpText name = request->headers[i].name, value = request->headers[i].value;
+
+                if (!header_passes(caller, name) || has_header(headers, name) || value.size == 0)
+                        continue;
+                r = strv_appendf(headers, "%.*s: %.*s", (int) name.size, name.data,
+                                 (int) value.size, value.data);
+        }
+        return error_trace(r);
+}
+
+static void digest_request(Caller *caller, const HttpRequest *request) {
+        uint8_t digest[SHA256_DIGEST_SIZE];
+        struct sha256_ctx context;
+
+        sha256_init(&context);
+        sha256_update(&context, request->method.size, (const uint8_t *) request->method.data);
+        sha256_update(&context, 1, (const uint8_t *) " ");
+        sha256_update(&context, request->target.size, (const uint8_t *) request->target.data);
+        sha256_update(&context, 1, (const uint8_t *) "\n");
+        if (request->body.size > 0)
+                sha256_update(&context, request->body.size, (const uint8_t *) request->body.data);
+        sha256_digest(&context, sizeof(digest), digest);
+        for (size_t i = 0; i < sizeof(digest); i++)
+                (void) snprintf(caller->what.digest + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int caller_dispatch(Caller *caller, const HttpRequest *request) {
+        static const ExchangeCalls calls = {.on_head = on_head,
+                                            .on_content = on_content,
+                                            .has_room = has_room,
+                                            .on_end = on_end};
+        Session *session = caller->session;
+        ExchangeHost host = {.loop = session->host.loop,
+                             .curl = session->host.curl,
+                             .addresses = session->host.addresses};
+        int r;
+
+        r = take_headers(caller, request);
+        if (r == 0)
+                r = session_get_resolver(session, &host.resolver);
+        if (r < 0)
+                return error_trace(r);
+        caller->request.match = &caller->match;
+        caller->request.body = request->body.data;
+        caller->request.body_size = request->body.size;
+        session->connections++;
+        caller->listener->use->connections++;
+        loop_timer_stop(&caller->timer);
+        return error_trace(exchange_new(&host, &caller->endpoint->vault, &caller->request, &calls,
+                                        caller, &caller->exchange));
+}
+
+/* What is wrong with how it asks, whatever for. */
+static const char *find_fault(const Caller *caller, const HttpRequest *request, int *ret_status,
+                              const char **ret_text) {
+        const HttpText *expect = http_request_header(request, "expect");
+
+        if (!host_is_ours(caller, http_request_header(request, "host"))) {
+                *ret_status = 421;
+                *ret_text = "this is another host than the request is for";
+                return "request.host";
+        }
+        if (http_request_header(request, "upgrade")) {
+                *ret_status = 400;
+                *ret_text = "an operation is one request and one answer: it cannot be upgraded";
+                return "request.upgrade";
+        }
+        if (expect && !(expect->size == 12 && strncasecmp(expect->data, "100-continue", 12) == 0)) {
+                *ret_status = 417;
+                *ret_text = "nothing but 100-continue can be expected here";
+                return "request.expect";
+        }
+        return NULL;
+}
+
+static void refuse_match(Caller *caller, int outcome, const char *text) {
+        if (outcome == OPERATION_E_METHOD)
+                caller_refuse(caller, 405, "operation.method", text);
+        else if (outcome == OPERATION_E_QUERY)
+                caller_refuse(caller, 403, "operation.query", text);
+        else
+                caller_refuse(caller, 403, "operation.no_match", text);
+}
+
+static void refuse_body(Caller *caller, int outcome, const char *text) {
+        if (outcome == OPERATION_E_BODY_SIZE)
+                caller_refuse(caller, 413, "operation.body_size", text);
+        else if (outcome == OPERATION_E_BODY_TYPE)
+                caller_refuse(caller, 415, "operation.body_type", text);
+        else
+                caller_refuse(caller, 400, "operation.body", text);
+}
+
+static void caller_handle(Caller *caller, const HttpRequest *request) {
+        const char *text = NULL, *reason, *limit;
+        int status = 0, r;
+
+        caller->keep_alive = request->keep_alive && !request->http10;
+        caller->is_http10 = request->http10;
+        caller->is_head = http_text_equal(request->method, "HEAD");
+        digest_request(caller, request);
+        reason = find_fault(caller, request, &status, &text);
+        if (reason) {
+                caller->keep_alive = false;
+                caller_refuse(caller, status, reason, text);
+                return;
+        }
+        r = operation_match(&caller->endpoint->credential->credential->menu,
+                            span_of(&request->method), span_of(&request->target), &caller->match,
+                            &text);
+        if (r > 0) {
+                refuse_match(caller, r, text);
+                return;
+        }
+        if (r == 0)
+                r = operation_check_body(caller->match.operation,
+                                         span_of(http_request_header(request, "content-type")),
+                                         span_of(http_request_header(request, "content-encoding")),
+                                         span_of(&request->body), &text);
+        if (r > 0) {
+                refuse_body(caller, r, text);
+                return;
+        }
+        limit = r == 0 ? endpoint_count(caller->endpoint, caller->match.operation) : NULL;
+        if (string_equal(limit, "per_job")) {
+                caller_refuse(caller, 429, "limit.per_job",
+                              "the job has made all the calls of this operation that per_job "
+                              "allows");
+                return;
+        }
+        if (limit) {
+                caller_refuse(caller, 429, "limit.per_minute",
+                              "the job has made all the calls of this operation that per_minute "
+                              "allows: try again later");
+                return;
+        }
+        if (r == 0)
+                r = caller_dispatch(caller, request);
+        if (r < 0)
+                caller_refuse(caller, 503, "endpoint.memory", "there is no memory for the request");
+}
+
+/* Behind it nothing on the connection can be trusted. */
+static void caller_refuse_bytes(Caller *caller) {
+        const HttpFault *fault = http_parser_fault(caller->parser);
+
+        caller->keep_alive = false;
+        caller_refuse(caller, fault->status, "request.malformed", fault->text);
+}
+
+static void tell_to_go_on(Caller *caller) {
+        const HttpRequest *head = http_parser_head(caller->parser);
+        const HttpText *expect = head ? http_request_header(head, "expect") : NULL;
+
+        if (caller->continued || !expect || expect->size != 12 ||
+            strncasecmp(expect->data, "100-continue", 12) != 0)
+                return;
+        caller->continued = true;
+        (void) strbuf_append_string(&caller->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+/* Takes what was read, up to the end of a request. False: more is needed. */
+static bool caller_parse(Caller *caller) {
+        size_t used = 0;
+        int r;
+
+        if (caller->in.size == caller->n_taken)
+                return false;
+        if (caller->begun_usec == 0)
+                caller->begun_usec = now_usec();
+        r = http_parser_add(caller->parser, caller->in.data + caller->n_taken,
+                            caller->in.size - caller->n_taken, &used);
+        if (r == HTTP_E_MORE) {
+                /* The parser has a copy of what it needs. */
+                strbuf_consume(&caller->in, caller->in.size);
+                caller->n_taken = 0;
+                tell_to_go_on(caller);
+                return false;
+        }
+        caller->n_taken += used;
+        if (r == 0)
+                caller_handle(caller, http_parser_request(caller->parser));
+        else
+                caller_refuse_bytes(caller);
+        return true;
+}
+
+static void caller_serve(Caller *caller) {
+        while (!caller->exchange && !caller->ending && caller_parse(caller))
+                ;
+        if (!caller_write(caller)) {
+                caller_free(caller);
+                return;
+        }
+        if (caller->ending && caller->out.size == 0 && !caller->draining) {
+                caller->draining = true;
+                (void) shutdown(caller->client.fd, SHUT_WR);
+                (void) loop_timer_set(caller->session->host.loop, &caller->timer,
+                                      now_usec() + DRAIN_USEC);
+        }
+        caller_watch(caller);
+}
+
+/* --- the connection --- */
+
+/* False: it is over. */
+static bool caller_read(Caller *caller) {
+        char buffer[READ_SIZE];
+        ssize_t n = recv(caller->client.fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR;
+        if (n == 0)
+                return false;
+        if (caller->draining)
+                return true;
+        if (!http_parser_is_within(caller->parser) && caller->in.size == 0)
+                (void) loop_timer_set(caller->session->host.loop, &caller->timer,
+                                      now_usec() + REQUEST_USEC);
+        return strbuf_append(&caller->in, buffer, (size_t) n) == 0;
+}
+
+/* A job that has gone away in the middle of an answer: what was under way is broken off. */
+static void caller_lose(Caller *caller) {
+        if (caller->exchange) {
+                exchange_get_bytes(caller->exchange, &caller->what.bytes_out,
+                                   &caller->what.bytes_in);
+                caller_tell(caller, "job.gone", caller->what.status, false);
+        }
+        caller_free(caller);
+}
+
+static void on_client(void *userdata, uint32_t events) {
+        Caller *caller = userdata;
+
+        if (events & EPOLLIN && !caller->exchange && (!caller->ending || caller->draining)) {
+                if (!caller_read(caller)) {
+                        caller_lose(caller);
+                        return;
+                }
+        } else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
+                caller_lose(caller);
+                return;
+        }
+        if (!caller->exchange) {
+                caller_serve(caller);
+                return;
+        }
+        if (!caller_write(caller)) {
+                caller_lose(caller);
+                return;
+        }
+        caller_watch(caller);
+        if (has_room(caller))
+                exchange_resume(caller->exchange);
+}
+
+static void on_time(void *userdata) {
+        Caller *caller = userdata;
+
+        if (caller->draining || !http_parser_is_within(caller->parser)) {
+                caller_free(caller);
+                return;
+        }
+        caller->keep_alive = false;
+        caller_refuse(caller, 408, "request.timeout", "the request did not come within 30 seconds");
+        caller_serve(caller);
+}
+
+void caller_start(Listener *listener, int fd) {
+        Session *session = listener->session;
+        HttpLimits limits = HTTP_LIMITS_DEFAULT;
+        Caller *caller = calloc(1, sizeof(Caller));
+        const int one = 1;
+
+        if (!caller) {
+                fd_close(fd);
+                return;
+        }
+        *caller = (Caller){.next = session->callers,
+                           .session = session,
+                           .endpoint = listener->endpoint,
+                           .listener = listener,
+                           .client = {.fd = fd, .on_ready = on_client, .userdata = caller},
+                           .timer = {.on_time = on_time, .userdata = caller}};
+        if (caller->next)
+                caller->next->previous = caller;
+        session->callers = caller;
+        session->n_relays++;
+        limits.body_max = listener->endpoint->body_max;
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        if (http_parser_new(&limits, &caller->parser) < 0 ||
+            loop_add(session->host.loop, &caller->client, EPOLLIN | EPOLLRDHUP) < 0 ||
+            loop_timer_set(session->host.loop, &caller->timer, now_usec() + REQUEST_USEC) < 0)
+                caller_free(caller);
+}
+
+void session_end_callers(Session *session) {
+        while (session->callers)
+                caller_lose(session->callers);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "egress/endpoint.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "basic/error.h"
+
+#define TELLS_BURST 1000U
+#define TELLS_PER_SECOND 100U
+
+/* --- secrets --- */
+
+static int copy_cidrs(const CidrList *from, CidrList *ret_to) {
+        ret_to->items = calloc(from->n_items + 1, sizeof(Cidr));
+        if (!ret_to->items)
+                return error_origin(-ENOMEM);
+        if (from->n_items > 0)
+                memcpy(ret_to->items, from->items, from->n_items * sizeof(Cidr));
+        ret_to->n_items = from->n_items;
+        return 0;
+}
+
+static int vault_fill(Vault *vault, const Session *session, const SessionCredential *credential,
+                      SessionReason *ret_reason) {
+        _cleanup_(freep) char *text = NULL;
+        int r;
+
+        vault->credential = credential->credential;
+        if (credential->ca) {
+                vault->ca = strdup(credential->ca);
+                if (!vault->ca)
+                        return error_origin(-ENOMEM);
+        }
+        r = copy_cidrs(&credential->open, &vault->open);
+        if (r == 0)
+                r = copy_cidrs(&session->document->deny, &vault->deny);
+        if (r == 0)
+                r = secret_load(session->host.secrets, vault->credential->secret, &vault->secret,
+                                &text);
+        if (r == SECRET_E_UNUSABLE) {
+                (void) snprintf(ret_reason->text, sizeof(ret_reason->text), "%s", text);
+                return SESSION_DOCUMENT_E_INVALID;
+        }
+        return error_trace(r);
+}
+
+int session_begin_endpoints(Session *session, SessionReason *ret_reason) {
+        const SessionDocument *document = session->document;
+        int r = 0;
+
+        session->tells = (Rate){.burst = TELLS_BURST, .per_second = TELLS_PER_SECOND};
+        if (document->n_credentials == 0)
+                return 0;
+        session->endpoints = calloc(document->n_credentials, sizeof(Endpoint));
+        if (!session->endpoints)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; i < document->n_credentials && r == 0; i++) {
+                Endpoint *endpoint = &session->endpoints[i];
+                const OperationMenu *menu = &document->credentials[i].credential->menu;
+
+                endpoint->session = session;
+                endpoint->credential = &document->credentials[i];
+                for (size_t k = 0; k < menu->n_items; k++)
+                        if (menu->items[k].body != OPERATION_BODY_NONE)
+                                endpoint->body_max =
+                                        size_max(endpoint->body_max, menu->items[k].body_max);
+                endpoint->uses = calloc(menu->n_items + 1, sizeof(OperationUse));
+                r = endpoint->uses ? vault_fill(&endpoint->vault, session, endpoint->credential,
+                                                ret_reason)
+                                   : error_origin(-ENOMEM);
+        }
+        return r < 0 ? error_trace(r) : r;
+}
+
+void session_end_endpoints(Session *session) {
+        for (size_t i = 0; session->endpoints && i < session->document->n_credentials; i++) {
+                vault_done(&session->endpoints[i].vault);
+                free(session->endpoints[i].uses);
+        }
+        free(session->endpoints);
+        session->endpoints = NULL;
+}
+
+Endpoint *session_get_endpoint(Session *session, size_t index) {
+        return &session->endpoints[index];
+}
+
+/* --- how often --- */
+
+/* Those that are older than a minute count no more. */
+static uint64_t count_minute(OperationUse *use, uint64_t second) {
+        uint64_t sum = 0;
+
+        for (uint64_t s = use->second + 1; s <= second && s <= use->second + 60; s++)
+                use->seconds[s % 60] = 0;
+        use->second = second;
+        for (size_t i = 0; i < ELEMENTSOF(use->seconds); i++)
+                sum += use->seconds[i];
+        return sum;
+}
+
+const char *endpoint_count(Endpoint *endpoint, const Operation *operation) {
+        OperationUse *use =
+                &endpoint->uses[operation - endpoint->credential->credential->menu.items];
+        uint64_t second = loop_now(endpoint->session->host.loop) / USEC_PER_SEC;
+        uint64_t minute = count_minute(use, second);
+
+        if (operation->per_job > 0 && use->n >= operation->per_job)
+                return "per_job";
+        if (operation->per_minute > 0 && minute >= operation->per_minute)
+                return "per_minute";
+        use->n++;
+        use->seconds[second % 60]++;
+        return NULL;
+}
+
+/* --- what is told --- */
+
+void endpoint_tell(Endpoint *endpoint, const SessionOperation *operation) {
+        Session *session = endpoint->session;
+        SessionOperation told = *operation;
+
+        if (!session->tell)
+                return;
+        if (!rate_take(&session->tells, loop_now(session->host.loop))) {
+                session->n_untold++;
+                return;
+        }
+        told.credential = endpoint->credential->credential->name;
+        told.n_dropped = session->n_untold;
+        session->n_untold = 0;
+        session->tell(session->tell_userdata, &told);
+}

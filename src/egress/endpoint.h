@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The host NAME.crate.internal of a credential, within a session: what its operations were used for
+ * so far, and the secret. Apart from the connections that jobs make to it.
+ */
+
+#include "egress/exchange.h"
+#include "egress/session-internal.h"
+
+/* How often an operation was called: by the job, and in each of the last sixty seconds. */
+typedef struct OperationUse {
+        uint64_t n;
+        uint64_t second; /* of the last call */
+        uint32_t seconds[60];
+} OperationUse;
+
+struct Endpoint {
+        Session *session;
+        const SessionCredential *credential;
+        Vault vault;
+        OperationUse *uses; /* in the order of the menu */
+        size_t body_max;    /* of any operation */
+};
+
+/* Counts one more call. NULL: it may be made; else the limit that forbids it. */
+const char *endpoint_count(Endpoint *endpoint, const Operation *operation);
+/* Tells of one that is over. */
+void endpoint_tell(Endpoint *endpoint, const SessionOperation *operation);

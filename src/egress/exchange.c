@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "egress/exchange.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "basic/error.h"
+#include "basic/time-util.h"
+#include "egress/attach.h"
+
+#define HEAD_MAX (64U * 1024U)
+#define CONNECT_MSEC_MAX 10000L
+#define UPSTREAM_ADDRESSES_MAX 16U
+
+struct Exchange {
+        ExchangeHost host;
+        const Vault *vault;
+        const Operation *operation;
+        ExchangeCalls calls;
+        void *userdata;
+        Redactor *redactor;
+        ResolverQuery *query;
+        LoopTimer timer; /* of what comes before libcurl's own */
+        CURL *curl;
+        CurlTransfer transfer;
+        struct curl_slist *headers, *pinned;
+        char *url;
+        char *pins;
+        Address addresses[UPSTREAM_ADDRESSES_MAX];
+        size_t n_addresses;
+        StrBuf fields; /* of the answer */
+        size_t head_size;
+        uint64_t begun_usec, bytes_out, bytes_in;
+        ExchangeFault fault; /* reason NULL: none found yet */
+        bool answered;       /* on_head was called */
+        bool paused;
+};
+
+void vault_done(Vault *vault) {
+        free(vault->ca);
+        free(vault->open.items);
+        free(vault->deny.items);
+        secret_done(&vault->secret);
+        *vault = VAULT_NULL;
+}
+
+/* --- its end --- */
+
+static void list_wipe(struct curl_slist *list) {
+        for (struct curl_slist *item = list; item; item = item->next)
+                secret_wipe(item->data, strlen(item->data));
+        curl_slist_free_all(list);
+}
+
+Exchange *exchange_free(Exchange *exchange) {
+        if (!exchange)
+                return NULL;
+
+        resolver_query_cancel(exchange->query);
+        loop_timer_stop(&exchange->timer);
+        curl_loop_end(&exchange->transfer);
+        curl_easy_cleanup(exchange->curl);
+        list_wipe(exchange->headers);
+        curl_slist_free_all(exchange->pinned);
+        if (exchange->url)
+                secret_wipe(exchange->url, strlen(exchange->url));
+        free(exchange->url);
+        free(exchange->pins);
+        redactor_free(exchange->redactor);
+        strbuf_done(&exchange->fields);
+        free(exchange);
+        return NULL;
+}
+
+static void exchange_end(Exchange *exchange) {
+        const ExchangeFault fault = exchange->fault;
+        void (*on_end)(void *, const ExchangeFault *) = exchange->calls.on_end;
+        void *userdata = exchange->userdata;
+
+        on_end(userdata, fault.reason ? &fault : NULL);
+        exchange_free(exchange);
+}
+
+/* The first one is the cause of those that follow. */
+static void set_fault(Exchange *exchange, int status, const char *reason, const char *text) {
+        if (!exchange->fault.reason)
+                exchange->fault = (ExchangeFault){status, reason, text};
+}
+
+void exchange_get_bytes(const Exchange *exchange, uint64_t *ret_out, uint64_t *ret_in) {
+        *ret_out = exchange->bytes_out;
+        *ret_in = exchange->bytes_in;
+}
+
+/* --- the answer's head --- */
+
+static bool field_passes(const char *name, size_t size) {
+        static const char *const names[] = {
+                "cache-control",
+                "content-disposition",
+                "content-language",
+                "content-type",
+                "date",
+                "etag",
+                "expires",
+                "last-modified",
+                "request-id",
+                "retry-after",
+                "vary",
+                "x-request-id",
+                "x-github-request-id",
+        };
+        static const char *const prefixes[] = {"x-ratelimit-", "ratelimit-",
+                                               "anthropic-ratelimit-"};
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (strlen(names[i]) == size && strncasecmp(name, names[i], size) == 0)
+                        return true;
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (size > strlen(prefixes[i]) &&
+                    strncasecmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_token(const char *text, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (!isalnum((unsigned char) text[i]) && text[i] != '-' && text[i] != '_')
+                        return false;
+        return size > 0;
+}
+
+/* In a field there is one line, and the secret is not in it. */
+static bool take_field(Exchange *exchange, const char *line, size_t size) {
+        _cleanup_(strbuf_done) StrBuf value = STRBUF_NULL;
+        const char *colon = memchr(line, ':', size);
+        size_t name = colon ? (size_t) (colon - line) : 0, at = name + 1;
+
+        if (!is_token(line, name) || !field_passes(line, name))
+                return true;
+        while (at < size && (line[at] == ' ' || line[at] == '\t'))
+                at++;
+        for (size_t i = at; i < size; i++)
+                if ((unsigned char) line[i] < ' ' && line[i] != '\t')
+                        return true;
+        return redactor_add(exchange->redactor, line + at, size - at, &value) == 0 &&
+               redactor_finish(exchange->redactor, &value) == 0 &&
+               strbuf_appendf(&exchange->fields, "%.*s: %s\r\n", (int) name, line,
+                              value.data ?: "") == 0;
+}
+
+static bool field_is(const char *line, size_t size, const char *name, const char **ret_value,
+                     size_t *ret_size) {
+        size_t n = strlen(name);
+
+        if (size <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
+                return false;
+        for (n++; n < size && (line[n] == ' ' || line[n] == '\t'); n++)
+                ;
+        while (size > n && (line[size - 1] == ' ' || line[size - 1] == '\t'))
+                size--;
+        *ret_value = line + n;
+        *ret_size = size - n;
+        return true;
+}
+
+/* Compressed, a secret would go through unseen. */
+static bool check_coding(Exchange *exchange, const char *line, size_t size) {
+        const char *value;
+        size_t n;
+
+        if (!field_is(line, size, "content-encoding", &value, &n) || n == 0 ||
+            (n == 8 && strncasecmp(value, "identity", n) == 0))
+                return true;
+        set_fault(exchange, 502, "response.encoding",
+                  "the upstream's answer is compressed, and what cannot be looked at is not passed "
+                  "on");
+        return false;
+}
+
+static bool end_head(Exchange *exchange) {
+        curl_off_t length = -1;
+        long status = 0;
+
+        (void) curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
+        if (status >= 100 && status < 200)
+                return true;
+        (void) curl_easy_getinfo(exchange->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        if (length > 0 && (uint64_t) length > exchange->operation->response_max &&
+            exchange->operation->method != OPERATION_HEAD) {
+                set_fault(exchange, 502, "response.size",
+                          "the upstream's answer is longer than response.max_bytes");
+                return false;
+        }
+        exchange->answered = true;
+        return exchange->calls.on_head(exchange->userdata, (int) status,
+                                       exchange->fields.data ?: "");
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
+        Exchange *exchange = userdata;
+        size_t whole = size * n, length = whole;
+        bool ok;
+
+        exchange->head_size += whole;
+        if (exchange->head_size > HEAD_MAX) {
+                set_fault(exchange, 502, "response.head",
+                          "the head of the upstream's answer is longer than 64 KiB");
+                return 0;
+        }
+        /* What comes behind the content is dropped. */
+        if (exchange->answered)
+                return whole;
+        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+                length--;
+        if (length == 0)
+                ok = end_head(exchange);
+        else if (strncasecmp(line, "HTTP/", 5) == 0) {
+                strbuf_done(&exchange->fields);
+                ok = true;
+        } else
+                ok = check_coding(exchange, line, length) && take_field(exchange, line, length);
+        return ok ? whole : 0;
+}
+
+/* --- its content --- */
+
+static bool pass_on(Exchange *exchange, const StrBuf *out) {
+        return out->size == 0 ||
+               exchange->calls.on_content(exchange->userdata, out->data, out->size);
+}
+
+static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
+        _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
+        Exchange *exchange = userdata;
+        size_t whole = size * n;
+
+        if (!exchange->calls.has_room(exchange->userdata)) {
+                exchange->paused = true;
+                return CURL_WRITEFUNC_PAUSE;
+        }
+        exchange->bytes_in += whole;
+        if (exchange->bytes_in > exchange->operation->response_max) {
+                set_fault(exchange, 502, "response.size",
+                          "the upstream's answer is longer than response.max_bytes");
+                return 0;
+        }
+        if (redactor_add(exchange->redactor, data, whole, &out) < 0 || !pass_on(exchange, &out))
+                return 0;
+        return whole;
+}
+
+static void on_resume(void *userdata) {
+        Exchange *exchange = userdata;
+
+        (void) curl_easy_pause(exchange->curl, CURLPAUSE_CONT);
+}
+
+void exchange_resume(Exchange *exchange) {
+        if (!exchange->paused)
+                return;
+        exchange->paused = false;
+        on_resume(exchange);
+}
+
+static void name_fault(Exchange *exchange, CURLcode code) {
+        switch (code) {
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+        case CURLE_SSL_INVALIDCERTSTATUS:
+                set_fault(exchange, 502, "upstream.certificate",
+                          "the upstream's certificate is not one to be trusted for its name");
+                break;
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+                set_fault(exchange, 502, "upstream.pin",
+                          "the upstream's public key is none of those that are pinned");
+                break;
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_CIPHER:
+                set_fault(exchange, 502, "upstream.tls", "the upstream speaks no TLS 1.2 or 1.3");
+                break;
+        case CURLE_COULDNT_CONNECT:
+                set_fault(exchange, 502, "upstream.unreachable",
+                          "the upstream takes no connection");
+                break;
+        case CURLE_OPERATION_TIMEDOUT:
+                set_fault(exchange, 504, "response.timeout",
+                          "the upstream did not answer within response.timeout");
+                break;
+        default:
+                set_fault(exchange, 502, "upstream.broken",
+                          "the upstream's answer broke off or is malformed");
+        }
+}
+
+static void on_transfer(void *userdata, CURLcode code) {
+        _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
+        Exchange *exchange = userdata;
+
+        if (code != CURLE_OK)
+                name_fault(exchange, code);
+        else if (!exchange->answered)
+                set_fault(exchange, 502, "upstream.broken", "the upstream did not answer");
+        else if (redactor_finish(exchange->redactor, &out) < 0 || !pass_on(exchange, &out))
+                set_fault(exchange, 502, "upstream.broken", "the answer cannot be passed on");
+        exchange_end(exchange);
+}
+
+/* --- where to --- */
+
+/* libcurl dials what was pinned; this looks once more at what it dials. */
+static curl_socket_t on_socket(void *userdata, curlsocktype purpose _unused_,
+                               struct curl_sockaddr *to) {
+        const Exchange *exchange = userdata;
+        Address address;
+
+        if (!address_from_sockaddr(&to->addr, &address))
+                return CURL_SOCKET_BAD;
+        for (size_t i = 0; i < exchange->n_addresses; i++)
+                if (address_equal(&exchange->addresses[i], &address))
+                        return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+        return CURL_SOCKET_BAD;
+}
+
+static size_t judge(Exchange *exchange, const ResolverAnswer *answer) {
+        const Vault *vault = exchange->vault;
+        const AddressRules rules = {.deny = vault->deny.items,
+                                    .n_deny = vault->deny.n_items,
+                                    .open = vault->open.items,
+                                    .n_open = vault->open.n_items,
+                                    .is_own = host_addresses_contain,
+                                    .userdata = exchange->host.addresses};
+
+        for (size_t i = 0;
+             i < answer->n_addresses && exchange->n_addresses < UPSTREAM_ADDRESSES_MAX; i++)
+                if (address_judge(&answer->addresses[i], &rules) == ADDRESS_PUBLIC)
+                        exchange->addresses[exchange->n_addresses++] = answer->addresses[i];
+        return exchange->n_addresses;
+}
+
+static int pin_addresses(Exchange *exchange) {
+        const CredentialUpstream *upstream = &exchange->vault->credential->upstream;
+        _cleanup_(strbuf_done) StrBuf entry = STRBUF_NULL;
+        char text[ADDRESS_TEXT_MAX];
+        int r;
+
+        r = strbuf_appendf(&entry, "%s:%u:", upstream->host, (unsigned) upstream->port);
+        for (size_t i = 0; i < exchange->n_addresses && r == 0; i++) {
+                const Address *address = &exchange->addresses[i];
+
+                r = strbuf_appendf(&entry, address->family == AF_INET6 ? "%s[%s]" : "%s%s",
+                                   i > 0 ? "," : "", address_format(address, text));
+        }
+        if (r < 0)
+                return error_trace(r);
+        exchange->pinned = curl_slist_append(NULL, entry.data);
+        if (!exchange->pinned ||
+            curl_easy_setopt(exchange->curl, CURLOPT_RESOLVE, exchange->pinned) != CURLE_OK)
+                return error_origin(-ENOMEM);
+        return 0;
+}
+
+static void on_resolved(void *userdata, const ResolverAnswer *answer) {
+        Exchange *exchange = userdata;
+        uint64_t used = now_usec() - exchange->begun_usec;
+        uint64_t left = exchange->operation->response_usec > used
+                                ? exchange->operation->response_usec - used
+                                : USEC_PER_MSEC;
+
+        exchange->query = NULL;
+        loop_timer_stop(&exchange->timer);
+        if (answer->error || answer->n_addresses == 0)
+                set_fault(exchange, 502, "upstream.unresolved", "the upstream's name is not known");
+        else if (judge(exchange, answer) == 0)
+                set_fault(exchange, 502, "upstream.address",
+                          "the upstream's name leads to addresses that are not dialled");
+        else if (pin_addresses(exchange) < 0 ||
+                 curl_easy_setopt(exchange->curl, CURLOPT_TIMEOUT_MS,
+                                  (long) (left / USEC_PER_MSEC) + 1) != CURLE_OK ||
+                 curl_loop_begin(exchange->host.curl, &exchange->transfer) < 0)
+                set_fault(exchange, 503, "endpoint.memory", "there is no memory for the request");
+        if (exchange->fault.reason)
+                exchange_end(exchange);
+}
+
+static void on_time(void *userdata) {
+        Exchange *exchange = userdata;
+
+        set_fault(exchange, 504, "response.timeout",
+                  "the upstream's name was not resolved within response.timeout");
+        exchange_end(exchange);
+}
+
+/* --- the request --- */
+
+static int add_header(Exchange *exchange, const char *header) {
+        struct curl_slist *list = curl_slist_append(exchange->headers, header);
+
+        if (!list)
+                return error_origin(-ENOMEM);
+        exchange->headers = list;
+        return 0;
+}
+
+/* Those of the job first; what comes with the secret is there once, whatever the job said. */
+static int add_headers(Exchange *exchange, const ExchangeRequest *request,
+                       const Attached *attached) {
+        bool has_type = false;
+        int r;
+
+        r = add_header(exchange, "Expect:");
+        if (r == 0)
+                r = add_header(exchange, "Accept-Encoding: identity");
+        for (size_t i = 0; i < request->headers.n_items && r == 0; i++) {
+                const char *header = request->headers.items[i];
+                size_t name = strcspn(header, ":");
+
+                if (attached_has_header(attached, header, name))
+                        continue;
+                has_type = has_type || (name == 12 && strncasecmp(header, "content-type", 12) == 0);
+                r = add_header(exchange, header);
+        }
+        if (r == 0 && !has_type)
+                r = add_header(exchange, "Content-Type:");
+        for (size_t i = 0; i < attached->n_headers && r == 0; i++)
+                r = add_header(exchange, attached->headers[i]);
+        return error_trace(r);
+}
+
+static int make_url(Exchange *exchange, const char *path, const char *query,
+                    const Attached *attached) {
+        const CredentialUpstream *upstream = &exchange->vault->credential->upstream;
+        bool both = *query && attached->query;
+
+        if (asprintf(&exchange->url, "https://%s:%u%s%s%s%s%s", upstream->host,
+                     (unsigned) upstream->port, path, *query || attached->query ? "?" : "", query,
+                     both ? "&" : "", attached->query ?: "") < 0) {
+                exchange->url = NULL;
+                return error_origin(-ENOMEM);
+        }
+        return 0;
+}
+
+/* sha256//A;sha256//B */
+static int make_pins(Exchange *exchange) {
+        const StrV *pins = &exchange->vault->credential->pins;
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < pins->n_items && r == 0; i++)
+                r = strbuf_appendf(&text, "%ssha256//%s", i > 0 ? ";" : "",
+                                   pins->items[i] + strlen("sha256/"));
+        if (r < 0)
+                return error_trace(r);
+        if (pins->n_items > 0)
+                exchange->pins = strbuf_steal(&text);
+        return 0;
+}
+
+#define SET(option, value)                                                                         \
+        do {                                                                                       \
+                if (code == CURLE_OK)                                                              \
+                        code = curl_easy_setopt(curl, (option), (value));                          \
+        } while (0)
+
+static CURLcode set_trust(Exchange *exchange) {
+        const Vault *vault = exchange->vault;
+        CURL *curl = exchange->curl;
+        CURLcode code = CURLE_OK;
+
+        SET(CURLOPT_SSL_VERIFYPEER, 1L);
+        SET(CURLOPT_SSL_VERIFYHOST, 2L);
+        SET(CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+        SET(CURLOPT_SSL_SESSIONID_CACHE, 0L);
+        if (vault->ca) {
+                struct curl_blob blob = {.data = vault->ca, .len = strlen(vault->ca)};
+
+                SET(CURLOPT_CAINFO_BLOB, &blob);
+                SET(CURLOPT_CAPATH, NULL);
+        }
+        if (exchange->pins)
+                SET(CURLOPT_PINNEDPUBLICKEY, exchange->pins);
+        return code;
+}
+
+static CURLcode set_way(Exchange *exchange) {
+        CURL *curl = exchange->curl;
+        CURLcode code = CURLE_OK;
+
+        SET(CURLOPT_URL, exchange->url);
+        SET(CURLOPT_PATH_AS_IS, 1L);
+        SET(CURLOPT_PROTOCOLS_STR, "https");
+        SET(CURLOPT_FOLLOWLOCATION, 0L);
+        SET(CURLOPT_PROXY, "");
+        SET(CURLOPT_NETRC, (long) CURL_NETRC_IGNORED);
+        SET(CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+        SET(CURLOPT_FRESH_CONNECT, 1L);
+        SET(CURLOPT_FORBID_REUSE, 1L);
+        SET(CURLOPT_NOSIGNAL, 1L);
+        SET(CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MSEC_MAX);
+        SET(CURLOPT_OPENSOCKETFUNCTION, on_socket);
+        SET(CURLOPT_OPENSOCKETDATA, exchange);
+        SET(CURLOPT_HEADERFUNCTION, on_header);
+        SET(CURLOPT_HEADERDATA, exchange);
+        SET(CURLOPT_WRITEFUNCTION, on_content);
+        SET(CURLOPT_WRITEDATA, exchange);
+        return code;
+}
+
+static CURLcode set_request(Exchange *exchange, const ExchangeRequest *request) {
+        CURL *curl = exchange->curl;
+        CURLcode code = CURLE_OK;
+
+        SET(CURLOPT_HTTPHEADER, exchange->headers);
+        switch (exchange->operation->method) {
+        case OPERATION_GET:
+                SET(CURLOPT_HTTPGET, 1L);
+                return code;
+        case OPERATION_HEAD:
+                SET(CURLOPT_NOBODY, 1L);
+                return code;
+        default:
+                break;
+        }
+        if (request->body_size > 0 || exchange->operation->body != OPERATION_BODY_NONE ||
+            exchange->operation->method == OPERATION_POST) {
+                SET(CURLOPT_POST, 1L);
+                SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) request->body_size);
+                SET(CURLOPT_POSTFIELDS, request->body ?: "");
+        }
+        SET(CURLOPT_CUSTOMREQUEST, operation_methods[exchange->operation->method]);
+        return code;
+}
+#undef SET
+
+static int attach(Exchange *exchange, const ExchangeRequest *request) {
+        const CredentialUpstream *upstream = &exchange->vault->credential->upstream;
+        _cleanup_(strbuf_done) StrBuf path = STRBUF_NULL, query = STRBUF_NULL, host = STRBUF_NULL;
+        _cleanup_(attached_done) Attached attached = {};
+        AttachRequest what;
+        int r;
+
+        r = strbuf_append_string(&path, upstream->path);
+        if (r == 0)
+                r = operation_append_path(request->match, &path);
+        if (r == 0)
+                r = operation_append_query(request->match, &query);
+        if (r == 0)
+                r = strbuf_appendf(&host, upstream->port == 443 ? "%s" : "%s:%u", upstream->host,
+                                   (unsigned) upstream->port);
+        if (r < 0)
+                return error_trace(r);
+        what = (AttachRequest){.method = operation_methods[exchange->operation->method],
+                               .host = host.data,
+                               .path = path.data,
+                               .query = query.data ?: "",
+                               .body = request->body,
+                               .body_size = request->body_size,
+                               .now = time(NULL)};
+        r = attach_apply(&exchange->vault->credential->attach, &exchange->vault->secret, &what,
+                         &attached);
+        if (r == 0)
+                r = redactor_new(&exchange->vault->secret, attached.also, &exchange->redactor);
+        if (r == 0)
+                r = make_url(exchange, path.data, query.data ?: "", &attached);
+        if (r == 0)
+                r = add_headers(exchange, request, &attached);
+        return error_trace(r);
+}
+
+static int exchange_prepare(Exchange *exchange, const ExchangeRequest *request) {
+        int r;
+
+        exchange->curl = curl_easy_init();
+        if (!exchange->curl)
+                return error_origin(-ENOMEM);
+        r = attach(exchange, request);
+        if (r == 0)
+                r = make_pins(exchange);
+        if (r < 0)
+                return error_trace(r);
+        if (set_trust(exchange) != CURLE_OK || set_way(exchange) != CURLE_OK ||
+            set_request(exchange, request) != CURLE_OK)
+                return error_origin(-EOPNOTSUPP);
+        exchange->transfer =
+                (CurlTransfer){.curl = exchange->curl, .done = on_transfer, .userdata = exchange};
+        r = loop_timer_set(exchange->host.loop, &exchange->timer,
+                           now_usec() + exchange->operation->response_usec);
+        if (r == 0)
+                r = resolver_ask(exchange->host.resolver,
+                                 exchange->vault->credential->upstream.host, on_resolved, exchange,
+                                 &exchange->query);
+        return error_trace(r);
+}
+
+int exchange_new(const ExchangeHost *host, const Vault *vault, const ExchangeRequest *request,
+                 const ExchangeCalls *calls, void *userdata, Exchange **ret_exchange) {
+        Exchange *exchange = calloc(1, sizeof(*exchange));
+        int r;
+
+        if (!exchange)
+                return error_origin(-ENOMEM);
+        *exchange = (Exchange){.host = *host,
+                               .vault = vault,
+                               .operation = request->match->operation,
+                               .calls = *calls,
+                               .userdata = userdata,
+                               .begun_usec = now_usec(),
+                               .bytes_out = request->body_size};
+        exchange->timer = (LoopTimer){.on_time = on_time, .userdata = exchange};
+        r = exchange_prepare(exchange, request);
+        if (r < 0) {
+                exchange_free(exchange);
+                return error_trace(r);
+        }
+        *ret_exchange = exchange;
+        return 0;
+}
