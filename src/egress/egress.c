@@ -9,6 +9,7 @@
 
 #include "basic/error.h"
 #include "basic/memfd-util.h"
+#include "egress/answers.h"
 #include "egress/post.h"
 #include "ipc/link.h"
 
@@ -42,6 +43,7 @@ struct Egress {
         SessionHost host;
         Link link;
         LoopFd fd;
+        Answers answers;
         void (*told)(void *userdata, Egress *egress, int result);
         void *userdata;
         Poster *poster;
@@ -52,12 +54,15 @@ struct Egress {
         size_t n_openings;
 };
 
-/* One that has gone is found to have by the next receive. */
+/* Room for what waits is told of by the link. */
 static int answer(Egress *egress, uint16_t type, uint32_t id, const void *payload, size_t size,
                   const int *fd) {
-        int r = link_send(&egress->link, type, id, payload, size, fd, fd ? 1 : 0);
+        size_t before = egress->answers.n;
+        int r = answers_send(&egress->answers, &egress->link, type, id, payload, size, fd);
 
-        return r == LINK_E_EOF ? 0 : error_trace(r);
+        if (r == 0 && before == 0 && egress->answers.n > 0)
+                r = loop_change(&egress->fd, EPOLLIN | EPOLLOUT);
+        return error_trace(r);
 }
 
 /* --- traces --- */
@@ -158,14 +163,18 @@ static void put_word(char *to, size_t size, const char *word) {
         (void) snprintf(to, size, "%s", word ?: "");
 }
 
-static void on_operation(void *userdata, const SessionOperation *operation) {
+static bool on_operation(void *userdata, const SessionOperation *operation) {
         Opening *opening = userdata;
-        EgressOperation message = {.status = (uint32_t) operation->status,
-                                   .denied = operation->denied,
-                                   .bytes_out = operation->bytes_out,
-                                   .bytes_in = operation->bytes_in,
-                                   .usec = operation->usec,
-                                   .n_dropped = operation->n_dropped};
+        EgressOperation message;
+
+        if (!operation)
+                return opening->egress->answers.n < ANSWERS_ROOM;
+        message = (EgressOperation){.status = (uint32_t) operation->status,
+                                    .denied = operation->denied,
+                                    .bytes_out = operation->bytes_out,
+                                    .bytes_in = operation->bytes_in,
+                                    .usec = operation->usec,
+                                    .n_dropped = operation->n_dropped};
 
         put_word(message.credential, sizeof(message.credential), operation->credential);
         put_word(message.operation, sizeof(message.operation),
@@ -176,6 +185,7 @@ static void on_operation(void *userdata, const SessionOperation *operation) {
         if (answer(opening->egress, EGRESS_OPERATION, opening->id, &message, sizeof(message),
                    NULL) < 0)
                 (void) shutdown(opening->egress->link.fd, SHUT_RDWR);
+        return true;
 }
 
 /* Once all sockets have come. */
@@ -291,11 +301,16 @@ static const LinkPermit permits[] = {
         {EGRESS_CLOSE, EGRESS_STATE_ANY, 0, 0, 0, 0, on_close},
 };
 
-static void on_frames(void *userdata, uint32_t events _unused_) {
+static void on_frames(void *userdata, uint32_t events) {
         Egress *egress = userdata;
         void (*told)(void *, Egress *, int) = egress->told;
         int r = 0;
 
+        if (events & EPOLLOUT && egress->answers.n > 0) {
+                r = answers_flush(&egress->answers, &egress->link);
+                if (r == 0 && egress->answers.n == 0)
+                        r = loop_change(&egress->fd, EPOLLIN);
+        }
         for (int i = 0; r == 0 && i < FRAMES_AT_ONCE; i++)
                 r = link_dispatch(&egress->link, MSG_DONTWAIT);
         if (r == 0 || r == LINK_E_AGAIN)
@@ -313,6 +328,7 @@ Egress *egress_free(Egress *egress) {
         poster_free(egress->poster);
         body_unmap(egress);
         loop_remove(&egress->fd);
+        answers_done(&egress->answers);
         link_done(&egress->link);
         free(egress);
         return NULL;

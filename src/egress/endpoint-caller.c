@@ -45,6 +45,7 @@ struct Caller {
         bool continued; /* the job was told to go on with its content */
         bool answered;  /* the head of the answer is on its way */
         bool chunked, keep_alive, is_http10, is_head;
+        bool lost;     /* the job does not take its answer any more */
         bool ending;   /* closed when all is written */
         bool draining; /* all is written; what still comes is thrown away, or it would end the
                           answer */
@@ -184,7 +185,8 @@ static bool on_head(void *userdata, int status, const char *fields) {
                            http_status_text(status), fields,
                            caller->chunked ? "Transfer-Encoding: chunked\r\n" : "",
                            caller->keep_alive ? "keep-alive" : "close");
-        return r == 0 && caller_write(caller);
+        caller->lost = r < 0 || !caller_write(caller);
+        return !caller->lost;
 }
 
 static bool on_content(void *userdata, const char *data, size_t size) {
@@ -197,7 +199,8 @@ static bool on_content(void *userdata, const char *data, size_t size) {
                 r = strbuf_append(&caller->out, data, size);
         if (r == 0 && caller->chunked)
                 r = strbuf_append_string(&caller->out, "\r\n");
-        if (r < 0 || !caller_write(caller))
+        caller->lost = r < 0 || !caller_write(caller);
+        if (caller->lost)
                 return false;
         if (caller->out.size > 0)
                 caller_watch(caller);
@@ -218,7 +221,8 @@ static void on_end(void *userdata, const ExchangeFault *fault) {
         exchange_get_bytes(caller->exchange, &caller->what.bytes_out, &caller->what.bytes_in);
         caller->exchange = NULL;
         if (fault && answered) {
-                caller_tell(caller, fault->reason, caller->what.status, false);
+                caller_tell(caller, caller->lost ? "job.gone" : fault->reason, caller->what.status,
+                            false);
                 caller_abort(caller);
                 return;
         }
@@ -403,6 +407,12 @@ static void caller_handle(Caller *caller, const HttpRequest *request) {
                                          span_of(&request->body), &text);
         if (r > 0) {
                 refuse_body(caller, r, text);
+                return;
+        }
+        if (r == 0 && !endpoint_can_tell(caller->endpoint)) {
+                caller_refuse(caller, 503, "endpoint.record",
+                              "what is sent is put on record, and the record does not keep up: try "
+                              "again later");
                 return;
         }
         limit = r == 0 ? endpoint_count(caller->endpoint, caller->match.operation) : NULL;

@@ -7,8 +7,9 @@
 
 #include "basic/error.h"
 
-#define TELLS_BURST 1000U
-#define TELLS_PER_SECOND 100U
+/* Of refusals. */
+#define TELLS_BURST 100U
+#define TELLS_PER_SECOND 10U
 
 /* --- secrets --- */
 
@@ -118,18 +119,26 @@ const char *endpoint_count(Endpoint *endpoint, const Operation *operation) {
 
 /* --- what is told --- */
 
+bool endpoint_can_tell(const Endpoint *endpoint) {
+        const Session *session = endpoint->session;
+
+        return !session->tell || session->tell(session->tell_userdata, NULL);
+}
+
+/* What was sent is always told of, since nothing is sent unless it can be. */
 void endpoint_tell(Endpoint *endpoint, const SessionOperation *operation) {
         Session *session = endpoint->session;
         SessionOperation told = *operation;
 
         if (!session->tell)
                 return;
-        if (!rate_take(&session->tells, loop_now(session->host.loop))) {
+        if (operation->denied && (!rate_take(&session->tells, loop_now(session->host.loop)) ||
+                                  !endpoint_can_tell(endpoint))) {
                 session->n_untold++;
                 return;
         }
         told.credential = endpoint->credential->credential->name;
         told.n_dropped = session->n_untold;
         session->n_untold = 0;
-        session->tell(session->tell_userdata, &told);
+        (void) session->tell(session->tell_userdata, &told);
 }

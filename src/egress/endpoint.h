@@ -26,5 +26,7 @@ struct Endpoint {
 
 /* Counts one more call. NULL: it may be made; else the limit that forbids it. */
 const char *endpoint_count(Endpoint *endpoint, const Operation *operation);
+/* Whether one more can be told of. What cannot be is not sent. */
+bool endpoint_can_tell(const Endpoint *endpoint);
 /* Tells of one that is over. */
 void endpoint_tell(Endpoint *endpoint, const SessionOperation *operation);

@@ -482,7 +482,8 @@ static CURLcode set_trust(Exchange *exchange) {
                 struct curl_blob blob = {.data = vault->ca, .len = strlen(vault->ca)};
 
                 SET(CURLOPT_CAINFO_BLOB, &blob);
-                SET(CURLOPT_CAPATH, NULL);
+                SET(CURLOPT_CAINFO, (char *) NULL);
+                SET(CURLOPT_CAPATH, (char *) NULL);
         }
         if (exchange->pins)
                 SET(CURLOPT_PINNEDPUBLICKEY, exchange->pins);
@@ -552,8 +553,9 @@ static int attach(Exchange *exchange, const ExchangeRequest *request) {
         if (r == 0)
                 r = operation_append_query(request->match, &query);
         if (r == 0)
-                r = strbuf_appendf(&host, upstream->port == 443 ? "%s" : "%s:%u", upstream->host,
-                                   (unsigned) upstream->port);
+                r = strbuf_append_string(&host, upstream->host);
+        if (r == 0 && upstream->port != 443)
+                r = strbuf_appendf(&host, ":%u", (unsigned) upstream->port);
         if (r < 0)
                 return error_trace(r);
         what = (AttachRequest){.method = operation_methods[exchange->operation->method],

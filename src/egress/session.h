@@ -39,7 +39,8 @@ typedef struct SessionOperation {
         char digest[65];    /* SHA-256 of method, path, query and content; "": none */
 } SessionOperation;
 
-typedef void (*SessionTell)(void *userdata, const SessionOperation *operation);
+/* operation NULL: only asks whether one more can be told of; false: not now. */
+typedef bool (*SessionTell)(void *userdata, const SessionOperation *operation);
 
 /*
  * Serves at once. sockets are owned by the session from here on, also if it fails; so is document.

@@ -21,7 +21,8 @@ import tap
 HEADER = struct.Struct("<HBBHHII")
 MAGIC, VERSION, FDS_MAX = 0x4143, 1, 8
 COLLECTOR, POST, OPEN, SOCKETS, CLOSE = range(384, 389)
-POSTED, READY, FAILED, ENDED = range(448, 452)
+POSTED, READY, FAILED, ENDED, OPERATION = range(448, 453)
+OPERATION_FRAME = struct.Struct("<36s68s36s68sIIQQQQ")
 OUTSIDE = "127.88.0.1"
 SEALS = (fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
 
@@ -78,7 +79,7 @@ class Failed(Exception):
 class Egress:
     """The program, as a child with its link."""
 
-    def __init__(self):
+    def __init__(self, env=None):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fd = theirs.fileno()
 
@@ -88,11 +89,12 @@ class Egress:
 
         self.process = subprocess.Popen(
             [tap.libexec("agentcrate-egress")], preexec_fn=prepare, close_fds=True, pass_fds=(3,),
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env={}, cwd="/")
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env or {}, cwd="/")
         theirs.close()
         self.link = Link(ours)
         self.next_id = 1
         self.answers = {}
+        self.operations = []
 
     def __enter__(self):
         return self
@@ -121,6 +123,9 @@ class Egress:
         """The next frame of that session."""
         while not self.answers.get(ident):
             kind, got, payload, fds = self.link.receive(timeout)
+            if kind == OPERATION:
+                self._note_operation(got, payload)
+                continue
             self.answers.setdefault(got, []).append((kind, payload, fds))
         kind, payload, fds = self.answers[ident].pop(0)
         tap.check(kind in kinds, f"answer of type {kind}")
@@ -142,6 +147,22 @@ class Egress:
         _, payload, _ = self.answer(ident, (POSTED,), timeout)
         status, _, text = struct.unpack("<II192s", payload)
         return status, text.split(b"\0")[0].decode()
+
+    def _note_operation(self, ident, payload):
+        *texts, status, was_denied, out, into, usec, dropped = OPERATION_FRAME.unpack(payload)
+        names = "credential", "operation", "reason", "digest"
+        self.operations.append({
+            **{name: text.split(b"\0")[0].decode() for name, text in zip(names, texts)},
+            "session": ident, "status": status, "denied": bool(was_denied), "bytes_out": out,
+            "bytes_in": into, "usec": usec, "dropped": dropped})
+
+    def wait_operations(self, count, timeout=10):
+        """All operations that were told of, once there are so many."""
+        while len(self.operations) < count:
+            kind, got, payload, _ = self.link.receive(timeout)
+            tap.equal(kind, OPERATION, "type of a frame")
+            self._note_operation(got, payload)
+        return self.operations
 
     def open(self, document, sockets):
         """Opens a session with this document (bytes or dict); the sockets are closed here."""
@@ -190,9 +211,11 @@ def listener(address, port=0, family=socket.AF_INET, kind=socket.SOCK_STREAM):
 
 class Session:
     """A session of these destinations: {"name", "port", "type", "addresses"} each. where[name, port]
-    is where its listeners are: one for each slot, each a list of addresses by family."""
+    is where its listeners are: one for each slot, each a list of addresses by family. Credentials
+    are what their files say, by name, and are at where[NAME.crate.internal, 80]."""
 
-    def __init__(self, egress, destinations, resolver=None, deny=(), slots=2, v6=False, **limits):
+    def __init__(self, egress, destinations, resolver=None, deny=(), slots=2, v6=False,
+                 credentials=None, **limits):
         self.egress, self.sockets, self.where = egress, [], {}
         self.dns = {}
         numbers = []
@@ -210,6 +233,9 @@ class Session:
             "deny": list(deny),
             "limits": {"connections": 64, "idle_ms": 300000, "bytes": 0, **limits},
         }
+        if credentials:
+            self.document["credentials"] = [
+                self._credential(n, name, row) for n, (name, row) in enumerate(credentials.items())]
         if resolver:
             self.document["resolver"] = {"servers": [resolver.address]}
         self.ident = egress.open(self.document, self.sockets)
@@ -242,6 +268,17 @@ class Session:
                 port["sockets"].append(numbers)
             name["ports"].append(port)
         return list(names.values())
+
+    def _credential(self, number, name, row):
+        pair = [f"127.77.2.{number + 1}", f"fd00:ac::ff{number:02x}"]
+        four = listener(pair[0])
+        self.where[name + ".crate.internal", 80] = [[four.getsockname()[:2]]]
+        entry = {"name": name, "slots": [pair], "sockets": [[self._add(four), -1]]}
+        if row.get("ca"):
+            with open(row["ca"], encoding="ascii") as file:
+                entry["ca"] = file.read()
+        entry["credential"] = row
+        return entry
 
     def address(self, name, port, slot=0, family=0):
         return self.where[name, port][slot][family]
