@@ -33,6 +33,7 @@ struct EgressSession {
         uint32_t id;
         Crate *crate; /* NULL: nobody waits for its end any more */
         bool ready;
+        bool closing; /* it was asked to end */
         EgressSession *next;
 };
 
@@ -96,10 +97,11 @@ static int on_failed(void *userdata, Frame *frame) {
 
 static int on_ended(void *userdata, Frame *frame) {
         Egress *egress = userdata;
+        const EgressSession *session = *session_place(egress, frame->header.id);
         EgressEnded ended;
         Crate *crate;
 
-        if (!*session_place(egress, frame->header.id))
+        if (!session || !session->closing)
                 return error_origin(-EBADMSG);
         memcpy(&ended, frame->payload, sizeof(ended));
         crate = session_remove(egress, frame->header.id);
@@ -317,8 +319,11 @@ int egress_open(Egress *egress, Crate *crate, int document_fd, const int *fds, s
 }
 
 void egress_end(Egress *egress, uint32_t id) {
-        if (!*session_place(egress, id))
+        EgressSession *session = *session_place(egress, id);
+
+        if (!session || session->closing)
                 return;
+        session->closing = true;
         if (link_send(&egress->link, EGRESS_CLOSE, id, NULL, 0, NULL, 0) != 0)
                 (void) shutdown(egress->link.fd, SHUT_RDWR);
 }
