@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Where the cgroups of a crate without a broker come from, agentcrate-run's and doctor's: a transient scope where a service manager runs, a child of
- * the own cgroup where none does. The scope is asked for by agentcrate-scope while launcher and
- * plan are being made; a host without either costs a few system calls.
+ * Where the cgroups of a crate without a broker come from, agentcrate-run's and doctor's: a
+ * transient scope where a service manager runs, a child of the own cgroup where none does. The
+ * scope is asked for by agentcrate-scope while launcher and plan are being made; a host without
+ * either costs a few system calls.
  */
 
 #include "cgroup/cgroup.h"

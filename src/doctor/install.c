@@ -19,7 +19,7 @@
 #include "crate/launcher.h"
 #include "crate/subuid.h"
 #include "doctor/check.h"
-#include "launcher/bind-roots.h"
+#include "plan/bind-roots.h"
 #include "policy/policy.h"
 
 #define SERVICE_SOCKET "/run/agentcrate/launcher.sock"

@@ -268,11 +268,11 @@ typedef struct EgressSockets {
 /* Strings are NUL-terminated. */
 typedef struct EgressOperation {
         char credential[36];
-        char operation[68]; /* "": it was none of the job's */
-        char reason[36];    /* why it was refused or failed, one word; "": it was not */
-        char digest[68];    /* SHA-256 of method, path, query and content, in hex */
-        uint32_t status;    /* that the job got */
-        uint32_t denied;    /* nothing was sent */
+        char operation[68];           /* "": it was none of the job's */
+        char reason[36];              /* why it was refused or failed, one word; "": it was not */
+        char digest[68];              /* SHA-256 of method, path, query and content, in hex */
+        uint32_t status;              /* that the job got */
+        uint32_t denied;              /* nothing was sent */
         uint64_t bytes_out, bytes_in; /* of content */
         uint64_t usec;
         uint64_t n_dropped; /* before this one, of which nothing was told */

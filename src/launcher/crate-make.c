@@ -16,6 +16,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "launcher/bind-open.h"
 #include "launcher/init.h"
 #include "launcher/mount-util.h"
 #include "launcher/tree.h"
@@ -261,7 +262,7 @@ static int late_open(const CrateChild *crate, const Outer *outer, const PlanOp *
         if (op->flags & PLAN_NOEXEC)
                 attributes |= MOUNT_ATTR_NOEXEC;
 
-        source_fd = bind_roots_open(outer->roots, op->source, !(op->flags & PLAN_RDONLY));
+        source_fd = bind_open(outer->roots, op->source, !(op->flags & PLAN_RDONLY));
         if (source_fd == -ENOENT && (op->flags & PLAN_OPTIONAL))
                 return -ENOENT;
         if (source_fd == -EXDEV)

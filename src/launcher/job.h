@@ -16,7 +16,7 @@ typedef struct Job {
         pid_t pid; /* 0: not running */
         uint64_t start_usec;
         bool has_cgroup; /* of its own */
-        bool is_closed; /* init wears the closing rules already: no job can have a cgroup */
+        bool is_closed;  /* init wears the closing rules already: no job can have a cgroup */
 } Job;
 
 /*

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/bind-roots.h"
+#include "plan/bind-roots.h"
 
 /* What a launcher is told by its parent. */
 typedef struct LauncherContext {

@@ -7,8 +7,8 @@
  * lives.
  */
 
-#include "launcher/bind-roots.h"
 #include "launcher/failure.h"
+#include "plan/bind-roots.h"
 #include "plan/plan.h"
 
 typedef struct Outer {

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "basic/error.h"
+#include "launcher/bind-open.h"
 #include "launcher/mount-util.h"
 
 /* The devices of a crate. Anything else under such a name (a link, another device) is refused. */
@@ -32,7 +33,7 @@ static int do_bind(int root_fd, const BindRoots *roots, const PlanOp *op) {
         if (op->flags & PLAN_NOEXEC)
                 attributes |= MOUNT_ATTR_NOEXEC;
 
-        source_fd = bind_roots_open(roots, op->source, !(op->flags & PLAN_RDONLY));
+        source_fd = bind_open(roots, op->source, !(op->flags & PLAN_RDONLY));
         if (source_fd == -ENOENT && (op->flags & PLAN_OPTIONAL))
                 return 0;
         if (source_fd < 0)

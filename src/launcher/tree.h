@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "launcher/bind-roots.h"
 #include "launcher/failure.h"
+#include "plan/bind-roots.h"
 #include "plan/plan.h"
 
 /*

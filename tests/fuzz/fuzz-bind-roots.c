@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "launcher/bind-roots.h"
+#include "plan/bind-roots.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(bind_roots_done) BindRoots roots = BIND_ROOTS_NULL;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "basic/macros.h"
-#include "launcher/bind-roots.h"
+#include "launcher/bind-open.h"
 
 /* --- the file --- */
 
@@ -125,7 +125,7 @@ START_TEST(test_open) {
         ck_assert_int_gt(asprintf(&text, "ro %s/ro\nrw %s/rw\n", place, place), 0);
         ck_assert_int_gt(asprintf(&path, "%s%s", place, opens[_i].path), 0);
         ck_assert_int_eq(bind_roots_parse(text, strlen(text), &roots, &line, &fault), 0);
-        r = bind_roots_open(&roots, path, opens[_i].writable);
+        r = bind_open(&roots, path, opens[_i].writable);
         if (opens[_i].result < 0)
                 ck_assert_int_eq(r, opens[_i].result);
         else {

@@ -80,7 +80,8 @@ static const Option options[] = {
         {"wall_time=", 0, 0,
          "limit wall_time: \"\" is empty; give a time such as 500ms, 10s or 5m"},
         {"disk=1Q", 0, 0,
-         "limit disk: \"1Q\" has an unknown suffix (known are K, M and G of a size, ms, s, m and h of a time); give bytes such as 4096, 64M or 1G"},
+         "limit disk: \"1Q\" has an unknown suffix (known are K, M and G of a size, ms, s, m and h "
+         "of a time); give bytes such as 4096, 64M or 1G"},
         {"disk=18446744073709551616", 0, 0,
          "limit disk: \"18446744073709551616\" is too large; give bytes such as 4096, 64M or 1G"},
         {"disk=18446744073709551615", 0, 0, /* the value that means unlimited */
@@ -97,7 +98,8 @@ static const Option options[] = {
         {"memory=0", 0, 0, "limit memory: \"0\" is zero; give bytes such as 4096, 64M or 1G"},
         {"pids=-1", 0, 0, "limit pids: \"-1\" is negative; give a whole number such as 512"},
         {"pids=1K", 0, 0,
-         "limit pids: \"1K\" has an unknown suffix (known are K, M and G of a size, ms, s, m and h of a time); give a whole number such as 512"},
+         "limit pids: \"1K\" has an unknown suffix (known are K, M and G of a size, ms, s, m and h "
+         "of a time); give a whole number such as 512"},
         {"cpus=0", 0, 0, "limit cpus: \"0\" is zero; give a number such as 2 or 1.5"},
         {"cpus=0.0001", 0, 0,
          "limit cpus: \"0.0001\" is too small; give a number such as 2 or 1.5"},

@@ -113,7 +113,9 @@ END_TEST
 
 START_TEST(test_error_texts) {
         ck_assert_str_eq(parse_error_to_string(PARSE_E_NEGATIVE), "is negative");
-        ck_assert_str_eq(parse_error_to_string(PARSE_E_SUFFIX), "has an unknown suffix (known are K, M and G of a size, ms, s, m and h of a time)");
+        ck_assert_str_eq(
+                parse_error_to_string(PARSE_E_SUFFIX),
+                "has an unknown suffix (known are K, M and G of a size, ms, s, m and h of a time)");
         for (int i = PARSE_E_SYNTAX; i < PARSE_E_ZERO; i++)
                 ck_assert_str_ne(parse_error_to_string(i), parse_error_to_string(i + 1));
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "launcher/bind-roots.h"
+#include "plan/bind-roots.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "basic/error.h"
-#include "launcher/mount-util.h"
 #include "plan/plan.h"
 
 void bind_roots_done(BindRoots *roots) {
@@ -122,34 +119,18 @@ static const char *path_below(const char *root, const char *path) {
         return path[n] == '/' ? path + n + 1 : path[n] ? NULL : path + n;
 }
 
-static int open_below(int root_fd, const char *path) {
-        struct open_how how = {
-                .flags = O_PATH | O_CLOEXEC,
-                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-        };
-        long fd;
-
-        fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-        return fd < 0 ? negative_errno() : (int) fd;
-}
-
-int bind_roots_open(const BindRoots *roots, const char *path, bool writable) {
-        if (!roots)
-                return host_open(path);
+const BindRoot *bind_roots_find(const BindRoots *roots, const char *path, bool writable,
+                                const char **ret_rest) {
         if (!path_is_plain(path))
-                return -EXDEV;
-
+                return NULL;
         for (size_t i = 0; i < roots->n_roots; i++) {
-                _cleanup_(fd_closep) int root_fd = -EBADF;
                 const BindRoot *root = &roots->roots[i];
                 const char *rest = path_below(root->path, path);
 
                 if (!rest || (writable && !root->writable))
                         continue;
-                root_fd = host_open(root->path);
-                if (root_fd < 0 || !*rest)
-                        return TAKE_FD(root_fd);
-                return open_below(root_fd, rest);
+                *ret_rest = rest;
+                return root;
         }
-        return -EXDEV;
+        return NULL;
 }

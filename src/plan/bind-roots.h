@@ -47,7 +47,8 @@ int bind_roots_read(const char *path, BindRoots *ret_roots, size_t *ret_line,
                     const char **ret_fault);
 
 /*
- * Opens a host path as O_PATH, without following any link, from the fd of a root that it is below
- * of. -EXDEV: there is none, or none that may be written to. roots NULL: any path will do.
+ * The root that a path is below of; *ret_rest is what is left of the path, "" for the root itself.
+ * NULL: there is none, or none that may be written to.
  */
-int bind_roots_open(const BindRoots *roots, const char *path, bool writable);
+const BindRoot *bind_roots_find(const BindRoots *roots, const char *path, bool writable,
+                                const char **ret_rest);
