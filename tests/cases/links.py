@@ -28,9 +28,8 @@ PROGRAMS = {
     "agentcrate-launcher": (tap.libexec, [], list(LIBRARIES)),
     "agentcrate-scope": (tap.libexec, ["libsystemd"],
                          [library for library in LIBRARIES if library != "libsystemd"]),
-    "agentcrate-egress": (tap.libexec, ["c-ares", "jansson", "libcurl"],
-                          [library for library in LIBRARIES
-                           if library not in ("c-ares", "jansson", "libcurl")]),
+    "agentcrate-egress": (tap.libexec, ["c-ares", "jansson", "libcurl", "llhttp", "nettle"],
+                          ["libsystemd", "libseccomp", "pcre2"]),
     "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle", "llhttp"],
                     ["c-ares", "libcurl", "libseccomp"]),
     "agentcrate-run": (tap.program, ["jansson", "nettle"],
