@@ -16,6 +16,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "basic/string-util.h"
 
 /* System calls only, since it is called between vfork and exec too. Returns the errno. */
 static int child_set_up(int link_fd, int at_fd) {
@@ -41,8 +42,8 @@ static int child_set_up(int link_fd, int at_fd) {
 }
 
 /* Between vfork and exec. Returns the errno, which the parent sees since it lends its memory. */
-static int spawn_child(const char *program, char *const *argv, int link_fd, int at_fd) {
-        char *const environment[] = {NULL};
+static int spawn_child(const char *program, char *const *argv, char *const *environment,
+                       int link_fd, int at_fd) {
         int error;
 
         error = child_set_up(link_fd, at_fd);
@@ -52,8 +53,8 @@ static int spawn_child(const char *program, char *const *argv, int link_fd, int 
         return errno;
 }
 
-int process_spawn_with_link(const char *program, const char *name, int link_fd, int at_fd,
-                            pid_t *ret_pid) {
+static int spawn(const char *program, const char *name, char *const *environment, int link_fd,
+                 int at_fd, pid_t *ret_pid) {
         char *const argv[] = {(char *) name, NULL};
         volatile int error = 0;
         sigset_t all, before;
@@ -65,7 +66,7 @@ int process_spawn_with_link(const char *program, const char *name, int link_fd, 
                 return error_origin(negative_errno());
         pid = vfork();
         if (pid == 0) {
-                error = spawn_child(program, argv, link_fd, at_fd);
+                error = spawn_child(program, argv, environment, link_fd, at_fd);
                 _exit(127);
         }
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
@@ -77,6 +78,30 @@ int process_spawn_with_link(const char *program, const char *name, int link_fd, 
         }
         *ret_pid = pid;
         return 0;
+}
+
+int process_spawn_with_link(const char *program, const char *name, int link_fd, int at_fd,
+                            pid_t *ret_pid) {
+        char *const environment[] = {NULL};
+
+        return spawn(program, name, environment, link_fd, at_fd, ret_pid);
+}
+
+int process_spawn_with_link_env(const char *program, const char *name, int link_fd, int at_fd,
+                                const char *const *names, pid_t *ret_pid) {
+        _cleanup_(strv_done) StrV environment = STRV_NULL;
+        char *const none[] = {NULL};
+        int r = 0;
+
+        for (; *names && r == 0; names++) {
+                const char *value = secure_getenv(*names);
+
+                if (value)
+                        r = strv_env_set(&environment, *names, value);
+        }
+        if (r < 0)
+                return error_trace(r);
+        return spawn(program, name, environment.items ?: none, link_fd, at_fd, ret_pid);
 }
 
 /*

@@ -13,6 +13,11 @@
 int process_spawn_with_link(const char *program, const char *name, int link_fd, int at_fd,
                             pid_t *ret_pid);
 
+/* The same, with these variables of our environment, as far as they are set; names ends with
+ * NULL. */
+int process_spawn_with_link_env(const char *program, const char *name, int link_fd, int at_fd,
+                                const char *const *names, pid_t *ret_pid);
+
 /*
  * The same without a program: the child is a copy of this process, which must be single-threaded,
  * and ends with what run(at_fd) returns as its exit status. argv is the one that main was given:

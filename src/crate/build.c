@@ -301,11 +301,14 @@ static int build_crate(const CrateRequest *request, const SeccompProfile *profil
 }
 
 static int build_egress(const CrateRequest *request, CratePlans *plans, CrateError *ret_error) {
+        const DestinationList none = DESTINATION_LIST_NULL;
         int r;
 
-        if (!request->egress || request->egress->n_items == 0)
+        if ((!request->egress || request->egress->n_items == 0) &&
+            request->grants.n_credentials == 0)
                 return 0;
-        r = egress_plan_new(request->egress, &request->egress_settings, &plans->egress, ret_error);
+        r = egress_plan_new(request->egress ?: &none, &request->grants, &request->egress_settings,
+                            &plans->egress, ret_error);
         if (r == 0)
                 r = egress_plan_add(plans->egress, plans->crate);
         return r == EGRESS_PLAN_E_INVALID ? CRATE_BUILD_E_INVALID : error_trace(r);

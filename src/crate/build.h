@@ -28,6 +28,7 @@ typedef struct CrateRequest {
         size_t n_binds;
         const Limits *limits;
         const DestinationList *egress; /* what the job may reach; NULL or empty: nothing */
+        EgressGrants grants;           /* operations that it may call */
         EgressSettings egress_settings;
         /* The broker starts a launcher once and gives each job's workspace later: the tree must
          * hold for any. */

@@ -14,6 +14,7 @@
 /* Names of one wildcard that can be in use at a time. */
 #define WILDCARD_SLOTS 16U
 #define DNS_PORT 53U
+#define HTTP_PORT 80U
 /* udp4 tcp4 udp6 tcp6 */
 #define DNS_SOCKETS 4U
 /* The stub has the first address. */
@@ -29,10 +30,18 @@ typedef struct EgressName {
         size_t first_socket;
 } EgressName;
 
+/* Of one credential: its host has one pair of addresses, and port 80. */
+typedef struct EgressCredential {
+        char *name, *ca, *document;
+        size_t slot, first_socket;
+} EgressCredential;
+
 struct EgressPlan {
         DestinationList destinations;
         EgressName *names;
         size_t n_names;
+        EgressCredential *credentials;
+        size_t n_credentials;
         size_t n_sockets;
         StrV deny, resolver;
         uint64_t connections, idle_usec, bytes;
@@ -44,6 +53,12 @@ EgressPlan *egress_plan_free(EgressPlan *plan) {
         for (size_t i = 0; i < plan->n_names; i++)
                 free(plan->names[i].ports);
         free(plan->names);
+        for (size_t i = 0; i < plan->n_credentials; i++) {
+                free(plan->credentials[i].name);
+                free(plan->credentials[i].ca);
+                free(plan->credentials[i].document);
+        }
+        free(plan->credentials);
         destination_list_done(&plan->destinations);
         strv_done(&plan->deny);
         strv_done(&plan->resolver);
@@ -136,8 +151,45 @@ static int collect_names(EgressPlan *plan) {
         return r;
 }
 
-int egress_plan_new(const DestinationList *destinations, const EgressSettings *settings,
-                    EgressPlan **ret_plan, CrateError *ret_error) {
+static int add_credential(EgressPlan *plan, const Credential *from, const StrV *rules,
+                          size_t slot) {
+        EgressCredential *credential = &plan->credentials[plan->n_credentials++];
+        _cleanup_(strbuf_done) StrBuf document = STRBUF_NULL;
+        int r;
+
+        credential->slot = slot;
+        credential->first_socket = plan->n_sockets;
+        plan->n_sockets += 2;
+        credential->name = strdup(from->name);
+        if (from->ca_text)
+                credential->ca = strdup(from->ca_text);
+        if (!credential->name || (from->ca_text && !credential->ca))
+                return error_origin(-ENOMEM);
+        r = credential_write(from, rules, &document);
+        if (r < 0)
+                return error_trace(r);
+        credential->document = strbuf_steal(&document);
+        return credential->document ? 0 : error_origin(-ENOMEM);
+}
+
+/* Behind the names, so that what names have does not depend on them. */
+static int collect_credentials(EgressPlan *plan, const EgressGrants *grants) {
+        size_t slot = FIRST_SLOT;
+        int r = 0;
+
+        for (size_t i = 0; i < plan->n_names; i++)
+                slot += plan->names[i].n_slots;
+        plan->credentials = calloc(grants->n_credentials + 1, sizeof(*plan->credentials));
+        if (!plan->credentials)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; r == 0 && i < grants->n_credentials; i++)
+                if (credential_n_covered(grants->credentials[i], grants->rules) > 0)
+                        r = add_credential(plan, grants->credentials[i], grants->rules, slot++);
+        return r;
+}
+
+int egress_plan_new(const DestinationList *destinations, const EgressGrants *grants,
+                    const EgressSettings *settings, EgressPlan **ret_plan, CrateError *ret_error) {
         _cleanup_(egress_plan_freep) EgressPlan *plan = calloc(1, sizeof(*plan));
         _cleanup_(freep) char *text = NULL;
         int r;
@@ -158,6 +210,8 @@ int egress_plan_new(const DestinationList *destinations, const EgressSettings *s
                 r = strv_copy(&plan->resolver, settings->resolver);
         if (r == 0)
                 r = collect_names(plan);
+        if (r == 0 && grants)
+                r = collect_credentials(plan, grants);
         if (r < 0)
                 return error_trace(r);
         if (plan->n_sockets > PLAN_LISTENS_MAX) {
@@ -218,6 +272,16 @@ static int add_name(const EgressPlan *plan, const EgressName *name, CratePlan *c
         return r;
 }
 
+static int add_credential_host(const EgressCredential *credential, CratePlan *crate) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        int r;
+
+        r = strbuf_appendf(&text, "%s" CREDENTIAL_HOST_SUFFIX, credential->name);
+        for (int v6 = 0; r == 0 && v6 < 2; v6++)
+                r = add_listen(crate, credential->slot, v6, HTTP_PORT, 0, text.data);
+        return r;
+}
+
 int egress_plan_add(const EgressPlan *plan, CratePlan *crate) {
         int r = 0;
 
@@ -228,6 +292,8 @@ int egress_plan_add(const EgressPlan *plan, CratePlan *crate) {
         }
         for (size_t i = 0; r == 0 && i < plan->n_names; i++)
                 r = add_name(plan, &plan->names[i], crate);
+        for (size_t i = 0; r == 0 && i < plan->n_credentials; i++)
+                r = add_credential_host(&plan->credentials[i], crate);
         return r < 0 ? error_trace(r) : 0;
 }
 
@@ -327,6 +393,34 @@ static json_t *names_to_json(const EgressPlan *plan, const int *numbers) {
         return array;
 }
 
+static json_t *credential_to_json(const EgressCredential *credential, const int *numbers) {
+        char v4[ADDRESS_SIZE], v6[ADDRESS_SIZE];
+        json_t *object;
+
+        slot_address(credential->slot, false, v4);
+        slot_address(credential->slot, true, v6);
+        object = json_pack("{s:s,s:[[s,s]],s:[[i,i]],s:o}", "name", credential->name, "slots", v4,
+                           v6, "sockets", numbers[credential->first_socket],
+                           numbers[credential->first_socket + 1], "credential",
+                           json_loads(credential->document, 0, NULL));
+        if (object && credential->ca && !member(object, "ca", json_string(credential->ca))) {
+                json_decref(object);
+                return NULL;
+        }
+        return object;
+}
+
+static json_t *credentials_to_json(const EgressPlan *plan, const int *numbers) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < plan->n_credentials; i++)
+                if (!item(array, credential_to_json(&plan->credentials[i], numbers))) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
 static json_t *document_to_json(const EgressPlan *plan, const int *numbers) {
         json_t *document;
 
@@ -338,6 +432,11 @@ static json_t *document_to_json(const EgressPlan *plan, const int *numbers) {
         if (document && plan->resolver.n_items > 0 &&
             !member(document, "resolver",
                     json_pack("{s:o}", "servers", strings(&plan->resolver)))) {
+                json_decref(document);
+                return NULL;
+        }
+        if (document && plan->n_credentials > 0 &&
+            !member(document, "credentials", credentials_to_json(plan, numbers))) {
                 json_decref(document);
                 return NULL;
         }

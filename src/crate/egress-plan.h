@@ -11,6 +11,7 @@
 #include "crate/result.h"
 #include "plan/plan.h"
 #include "policy/config.h"
+#include "policy/credential.h"
 #include "policy/destination.h"
 
 /* The address of the stub, for resolv.conf. */
@@ -27,6 +28,13 @@ typedef struct EgressSettings {
 
 EgressSettings egress_settings(const ConfigEgress *config);
 
+/* Credentials that a job may use, as far as the rules cover their operations. Borrowed. */
+typedef struct EgressGrants {
+        Credential *const *credentials;
+        size_t n_credentials;
+        const StrV *rules;
+} EgressGrants;
+
 typedef struct EgressPlan EgressPlan;
 
 enum {
@@ -35,8 +43,8 @@ enum {
 };
 
 /* Copies what it needs. */
-int egress_plan_new(const DestinationList *destinations, const EgressSettings *settings,
-                    EgressPlan **ret_plan, CrateError *ret_error);
+int egress_plan_new(const DestinationList *destinations, const EgressGrants *grants,
+                    const EgressSettings *settings, EgressPlan **ret_plan, CrateError *ret_error);
 EgressPlan *egress_plan_free(EgressPlan *plan);
 DEFINE_CLEANUP(EgressPlan, egress_plan_free);
 

@@ -110,7 +110,24 @@ static int on_ended(void *userdata, Frame *frame) {
         return 0;
 }
 
+/* Requests with a credential that are over. */
+static int on_operation(void *userdata, Frame *frame) {
+        Egress *egress = userdata;
+        EgressOperation operation;
+
+        memcpy(&operation, frame->payload, sizeof(operation));
+        if (!*session_place(egress, frame->header.id) ||
+            operation.credential[sizeof(operation.credential) - 1] ||
+            operation.operation[sizeof(operation.operation) - 1] ||
+            operation.reason[sizeof(operation.reason) - 1] ||
+            operation.digest[sizeof(operation.digest) - 1])
+                return error_origin(-EBADMSG);
+        return 0;
+}
+
 static const LinkPermit permits[] = {
+        {EGRESS_OPERATION, EGRESS_STATE_OPEN, sizeof(EgressOperation), sizeof(EgressOperation), 0,
+         0, on_operation},
         {EGRESS_READY, EGRESS_STATE_OPEN, 0, 0, 0, 0, on_ready},
         {EGRESS_FAILED, EGRESS_STATE_OPEN, sizeof(EgressFailed), sizeof(EgressFailed), 0, 0,
          on_failed},
@@ -163,6 +180,10 @@ char *egress_program(void) {
                        : path;
 }
 
+/* Where its secrets lie. */
+static const char *const egress_variables[] = {"CREDENTIALS_DIRECTORY", "XDG_CONFIG_HOME", "HOME",
+                                               NULL};
+
 static int egress_spawn(Egress *egress, int *ret_fd, CrateError *ret_error) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
         _cleanup_(freep) char *program = egress_program();
@@ -174,7 +195,8 @@ static int egress_spawn(Egress *egress, int *ret_fd, CrateError *ret_error) {
                 return error_origin(negative_errno());
         ours = pair[0];
         theirs = pair[1];
-        r = process_spawn_with_link(program, EGRESS_NAME, theirs, EGRESS_LINK_FD, &egress->pid);
+        r = process_spawn_with_link_env(program, EGRESS_NAME, theirs, EGRESS_LINK_FD,
+                                        egress_variables, &egress->pid);
         if (r < 0) {
                 egress->pid = 0;
                 (void) crate_error_set(

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "basic/error.h"
-#include "basic/macros.h"
 
 /* The longest method that is registered has 17 letters. */
 #define METHOD_MAX 20U
@@ -93,8 +92,8 @@ static int check_request_line(HttpHead *head, const char *s, size_t size, HttpFa
                            "HTTP/1.1");
 
         target = method + 1;
-        if ((method == 7 && memcmp(s, "CONNECT", 7) == 0) ||
-            (method == 7 && memcmp(s, "OPTIONS *", size_min(size, 9)) == 0))
+        if (method == 7 && target < size && s[target] != '/' &&
+            (memcmp(s, "CONNECT", 7) == 0 || (memcmp(s, "OPTIONS", 7) == 0 && s[target] == '*')))
                 return bad(ret_fault, 405, "there is no such method here: this is no proxy");
         while (target < size && s[target] > ' ' && s[target] != '#')
                 target++;

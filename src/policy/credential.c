@@ -29,6 +29,7 @@ Credential *credential_free(Credential *credential) {
         credential_upstream_done(&credential->upstream);
         strv_done(&credential->addresses);
         free(credential->ca);
+        free(credential->ca_text);
         free(credential->secret);
         attach_done(&credential->attach);
         strv_done(&credential->pins);
@@ -182,4 +183,31 @@ bool credential_rule_is_valid(const char *text) {
         if (string_equal(text, "*") || credential_operation_is_valid(text))
                 return true;
         return dot && is_credential_name(text, (size_t) (dot - text)) && string_equal(dot, ".*");
+}
+
+bool credential_rule_names(const char *rule, const char *credential) {
+        const char *rest = string_after(rule, credential);
+
+        return string_equal(rule, "*") || (rest && *rest == '.');
+}
+
+bool credential_rules_cover(const StrV *rules, const char *credential, const char *operation) {
+        for (size_t i = 0; i < rules->n_items; i++) {
+                const char *rest = string_after(rules->items[i], credential);
+
+                if (string_equal(rules->items[i], "*") ||
+                    (rest && *rest == '.' &&
+                     (string_equal(rest, ".*") || string_equal(rest + 1, operation))))
+                        return true;
+        }
+        return false;
+}
+
+size_t credential_n_covered(const Credential *credential, const StrV *rules) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < credential->menu.n_items; i++)
+                n += credential_rules_cover(rules, credential->name,
+                                            credential->menu.items[i].name);
+        return n;
 }

@@ -34,6 +34,7 @@ typedef struct Credential {
         CredentialUpstream upstream;
         StrV addresses; /* CIDRs that it may have although they are private */
         char *ca;       /* a file of certificates to trust instead of the system's, or NULL */
+        char *ca_text;  /* what is in it, once it was read */
         char *secret;   /* its name */
         Attach attach;
         StrV pins;    /* sha256/BASE64 of public keys of which the upstream must have one */
@@ -69,7 +70,16 @@ int credential_upstream_parse(const char *text, CredentialUpstream *ret_upstream
                               const char **ret_text);
 void credential_upstream_done(CredentialUpstream *upstream);
 
+/* As JSON, in the form of its file, with those operations alone that a rule covers; a file of
+ * certificates is left out. 0 or -ENOMEM. */
+int credential_write(const Credential *credential, const StrV *rules, StrBuf *out);
+/* How many of its operations the rules cover. */
+size_t credential_n_covered(const Credential *credential, const StrV *rules);
+
 /* A rule of "operations" in a template, a tenant, a call: "CRED.OP", "CRED.*" or "*"; and without a
  * pattern. */
 bool credential_rule_is_valid(const char *text);
 bool credential_operation_is_valid(const char *text);
+bool credential_rules_cover(const StrV *rules, const char *credential, const char *operation);
+/* Whether a rule is about that credential, by its name or for all. */
+bool credential_rule_names(const char *rule, const char *credential);

@@ -193,3 +193,91 @@ int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
         *ret_template = template;
         return 0;
 }
+
+/* --- credentials --- */
+
+/* Read with the policy, so that what is trusted changes when the policy does. */
+static int read_certificates(const PolicyFiles *files, DiagList *diags, Credential *credential) {
+        size_t size;
+        int r;
+
+        if (!credential->ca)
+                return 0;
+        r = source_read(credential->ca, files->trust, diags, &credential->ca_text, &size);
+        if (r == SOURCE_E_MISSING)
+                r = diag_add(diags, credential->file, 0, 0, "ca", "there is no file %s",
+                             credential->ca);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+int policy_read_credential(const PolicyFiles *files, const char *name, DiagList *diags,
+                           Credential **ret_credential) {
+        _cleanup_(freep) char *file = NULL, *text = NULL, *entry = NULL;
+        size_t size;
+        int r;
+
+        if (asprintf(&entry, "%s/%s.json", source_credentials.name, name) < 0) {
+                entry = NULL;
+                return error_origin(-ENOMEM);
+        }
+        r = policy_read_newest(files, entry, diags, &file, &text, &size);
+        if (r == 0)
+                r = credential_parse(name, file, text, size, diags, ret_credential);
+        if (r == 0)
+                r = read_certificates(files, diags, *ret_credential);
+        return r < 0 ? error_trace(r) : 0;
+}
+
+static int load_named(const PolicyFiles *files, const char *rule, DiagList *diags,
+                      Credential **credentials, size_t *n) {
+        size_t size = strcspn(rule, "."), before = reader_n_faults(diags);
+        _cleanup_(freep) char *name = strndup(rule, size);
+        char *items[] = {(char *) rule, NULL};
+        const StrV one = {.items = items, .n_items = 1};
+        Credential *credential = NULL;
+        int r = 0;
+
+        if (!name)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; i < *n; i++)
+                if (string_equal(credentials[i]->name, name))
+                        credential = credentials[i];
+        if (!credential) {
+                r = policy_read_credential(files, name, diags, &credential);
+                if (r < 0)
+                        return error_trace(r);
+                if (credential)
+                        credentials[(*n)++] = credential;
+        }
+        if (reader_n_faults(diags) > before)
+                return 0;
+        if (!credential)
+                r = diag_add(diags, source_credentials.name, 0, 0, NULL,
+                             "no credential is named %s, which %s asks for", name, rule);
+        else if (credential_n_covered(credential, &one) == 0)
+                r = diag_add(diags, credential->file, 0, 0, "operations",
+                             "there is no operation %s, which %s asks for", rule + size + 1, rule);
+        return error_trace(r);
+}
+
+int policy_load_credentials(const StrV *dirs, const StrV *rules, DiagList *diags,
+                            Credential ***ret_credentials, size_t *ret_n) {
+        const PolicyFiles files = {.dirs = *dirs};
+        Credential **credentials = calloc(rules->n_items + 1, sizeof(*credentials));
+        size_t n = 0, before = reader_n_faults(diags);
+        int r = 0;
+
+        if (!credentials)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; i < rules->n_items && r == 0; i++)
+                r = load_named(&files, rules->items[i], diags, credentials, &n);
+        if (r == 0 && reader_n_faults(diags) == before) {
+                *ret_credentials = credentials;
+                *ret_n = n;
+                return 0;
+        }
+        while (n > 0)
+                (void) credential_free(credentials[--n]);
+        free(credentials);
+        return r < 0 ? error_trace(r) : POLICY_E_INVALID;
+}

@@ -11,6 +11,7 @@
 
 #include "basic/diag.h"
 #include "policy/config.h"
+#include "policy/credential.h"
 #include "policy/source.h"
 #include "policy/template.h"
 
@@ -39,6 +40,11 @@ int policy_load_template(const StrV *dirs, const char *name, DiagList *diags,
                          Template **ret_template);
 /* Reads agentcrated.json only, into an initialised config. */
 int policy_load_config(const StrV *dirs, DiagList *diags, Config *config);
+/* Reads those credentials that the rules ("CRED.OP", "CRED.*") name, with the certificates that
+ * they trust. A rule that names what there is not is a fault. *ret_credentials has as many as
+ * *ret_n, each to be freed. */
+int policy_load_credentials(const StrV *dirs, const StrV *rules, DiagList *diags,
+                            Credential ***ret_credentials, size_t *ret_n);
 /* What to do where there is no template at all. */
 #define POLICY_EMPTY_REMEDY                                                                        \
         "install AgentCrate completely, or set AGENTCRATE_DATA_DIR to the folder that holds its "  \
@@ -60,4 +66,7 @@ int policy_list(const PolicyFiles *files, const SourceFolder *folder, DiagList *
 /* *ret_template stays NULL if the file has faults, or if there is none. */
 int policy_read_template(const PolicyFiles *files, const char *name, DiagList *diags,
                          Template **ret_template);
+/* The same of a credential. */
+int policy_read_credential(const PolicyFiles *files, const char *name, DiagList *diags,
+                           Credential **ret_credential);
 int policy_read_config(const PolicyFiles *files, DiagList *diags, Config *config);

@@ -18,6 +18,7 @@
 
 const SourceFolder source_templates = {"templates.d", "template"};
 const SourceFolder source_tenants = {"tenants.d", "tenant"};
+const SourceFolder source_credentials = {"credentials.d", "credential"};
 
 bool source_name_is_valid(const char *name) {
         size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");

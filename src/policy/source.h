@@ -28,7 +28,7 @@ typedef struct SourceFolder {
         const char *kind; /* one of its files, such as "template" */
 } SourceFolder;
 
-extern const SourceFolder source_templates, source_tenants;
+extern const SourceFolder source_templates, source_tenants, source_credentials;
 
 /* What a file of such a folder may be called, without ".json": 1 to 32 of a-z, 0-9 and -. */
 bool source_name_is_valid(const char *name);

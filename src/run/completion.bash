@@ -13,7 +13,7 @@ _agentcrate_run_templates() {
 
 _agentcrate_run() {
         local cur prev i word
-        local options='--workspace --ro --rw --allow -C -e --template --profile --timeout --limit --enforce
+        local options='--workspace --ro --rw --allow --operation -C -e --template --profile --timeout --limit --enforce
                 --on-hit
                 --capture --result --json --tty --print-plan --help --version'
         local limits='memory= pids= cpus= cpu_time= wall_time= disk= inodes= open_files= file_size=
@@ -30,7 +30,7 @@ _agentcrate_run() {
                 --)
                         ((i++))
                         ;;
-                -w | --workspace | --ro | --rw | --allow | -C | -e | --template | --profile | -t | --timeout | \
+                -w | --workspace | --ro | --rw | --allow | --operation | -C | -e | --template | --profile | -t | --timeout | \
                         --limit | --enforce | --on-hit | --capture | --result)
                         ((i++))
                         [ "${COMP_WORDS[i]:-}" = = ] && ((i++))
@@ -84,7 +84,7 @@ _agentcrate_run() {
                 COMPREPLY=($(compgen -W 'end refuse' -- "$cur"))
                 return
                 ;;
-        -t | --timeout | --capture | --allow)
+        -t | --timeout | --capture | --allow | --operation)
                 return
                 ;;
         esac

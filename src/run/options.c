@@ -10,6 +10,7 @@
 #include "basic/parse-util.h"
 #include "crate/capture.h"
 #include "plan/job-wire.h"
+#include "policy/credential.h"
 
 /* --- what an option does with its value --- */
 
@@ -82,6 +83,18 @@ static int take_allow(const Option *option _unused_, const char *value, void *ta
         if (r == DESTINATION_E_INVALID)
                 return option_invalid(ret_text, "--allow: %s", text);
         return error_trace(r);
+}
+
+static int take_operation(const Option *option _unused_, const char *value, void *target,
+                          char **ret_text) {
+        RunOptions *options = target;
+
+        if (string_equal(value, "*") || !credential_rule_is_valid(value))
+                return option_invalid(ret_text,
+                                      "--operation: %s is no operation; give CREDENTIAL.OPERATION "
+                                      "or CREDENTIAL.*",
+                                      value);
+        return error_trace(strv_append(&options->operations, value));
 }
 
 static int take_cwd(const Option *option _unused_, const char *value, void *target,
@@ -213,6 +226,10 @@ static const Option option_table[] = {
          "(default "
          "for port 443), http (80) or tcp, which is anything (others); @CIDR opens private, "
          "loopback or host addresses that the name leads to; may be given repeatedly"},
+        {"operation", 0, "CREDENTIAL.OPERATION", take_operation, 0,
+         "let the command call that operation, or with * all of them, at "
+         "http://CREDENTIAL.crate.internal/, of the credentials in credentials.d; may be given "
+         "repeatedly"},
         {NULL, 'C', "DIR", take_cwd, 0,
          "start the command in this folder of the crate; a relative one is below /workspace"},
         {NULL, 'e', "NAME[=VALUE]", take_env, 0,
@@ -329,6 +346,7 @@ void run_options_done(RunOptions *options) {
         free(options->timeout);
         free(options->result);
         destination_list_done(&options->allow);
+        strv_done(&options->operations);
         *options = (RunOptions){};
 }
 

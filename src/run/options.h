@@ -38,7 +38,8 @@ typedef struct RunOptions {
         char *profile;  /* NULL: the template's */
         Limits limits;  /* only what was given counts */
         DestinationList allow;
-        char *timeout; /* as given */
+        StrV operations; /* CRED.OP or CRED.* */
+        char *timeout;   /* as given */
         Enforce enforce;
         OnHit on_hit;
         bool on_hit_given;

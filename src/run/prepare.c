@@ -83,7 +83,7 @@ static void report_diags(const DiagList *diags) {
 
 /* The template; as root the range of uids that we share with the broker; and what holds for all
  * that is reached. */
-static int load_policy(const char *name, bool allows, RunSetup *setup) {
+static int load_policy(const char *name, bool allows, const StrV *operations, RunSetup *setup) {
         _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
         _cleanup_(strv_done) StrV dirs = STRV_NULL;
         int r;
@@ -93,6 +93,9 @@ static int load_policy(const char *name, bool allows, RunSetup *setup) {
                 r = policy_load_template(&dirs, name, &diags, &setup->template);
         if (r == 0 && (geteuid() == 0 || allows || setup->template->egress.n_items > 0))
                 r = policy_load_config(&dirs, &diags, &setup->config);
+        if (r == 0 && operations->n_items > 0)
+                r = policy_load_credentials(&dirs, operations, &diags, &setup->credentials,
+                                            &setup->n_credentials);
         if (r == POLICY_E_INVALID) {
                 report_diags(&diags);
                 return RUN_E_REPORTED;
@@ -161,12 +164,27 @@ static int build_plans(RunSetup *setup, const RunOptions *options) {
                 .n_binds = paths.n_binds,
                 .limits = &setup->limits,
                 .egress = &setup->egress,
+                .grants = {.credentials = setup->credentials,
+                           .n_credentials = setup->n_credentials,
+                           .rules = &options->operations},
                 .egress_settings = egress_settings(&setup->config.egress),
         };
         r = crate_build_plans(&request, &setup->plans, &error);
         if (r == CRATE_BUILD_E_INVALID)
                 return report_crate_error(&error);
         return error_trace(r);
+}
+
+/* What was given on the command line wins. */
+static int build_env(const RunSetup *setup, const RunOptions *options, StrV *ret_env) {
+        _cleanup_(strv_done) StrV extra = STRV_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < setup->n_credentials && r == 0; i++)
+                r = strv_copy(&extra, &setup->credentials[i]->env);
+        if (r == 0)
+                r = strv_copy(&extra, &options->env);
+        return r < 0 ? error_trace(r) : crate_build_env(setup->template, &extra, ret_env);
 }
 
 static int fill_job(RunSetup *setup, const RunOptions *options) {
@@ -180,7 +198,7 @@ static int fill_job(RunSetup *setup, const RunOptions *options) {
         job->tty = options->tty;
         r = strv_copy(&job->argv, &options->argv);
         if (r >= 0)
-                r = crate_build_env(setup->template, &options->env, &job->env);
+                r = build_env(setup, options, &job->env);
         if (r < 0)
                 return error_trace(r);
         if (options->cwd) {
@@ -197,7 +215,9 @@ int run_setup_init(RunSetup *setup, const RunOptions *options) {
 
         config_init(&fresh.config);
         crate_job_init(&fresh.job);
-        r = load_policy(options->template ?: "host", options->allow.n_items > 0, &fresh);
+        r = load_policy(options->template ?: "host",
+                        options->allow.n_items > 0 || options->operations.n_items > 0,
+                        &options->operations, &fresh);
         if (r == 0)
                 r = check_profile(options->profile);
         if (r != 0)
@@ -258,6 +278,9 @@ void run_setup_done(RunSetup *setup) {
         crate_plans_done(&setup->plans);
         crate_job_done(&setup->job);
         destination_list_done(&setup->egress);
+        for (size_t i = 0; i < setup->n_credentials; i++)
+                (void) credential_free(setup->credentials[i]);
+        free(setup->credentials);
         strv_done(&setup->notes);
 }
 

@@ -19,6 +19,8 @@ typedef struct RunSetup {
         CrateJob job;
         LimitsMeans means; /* after run_setup_enforce() */
         DestinationList egress;
+        Credential **credentials; /* of the operations that are asked for */
+        size_t n_credentials;
         StrV notes;
 } RunSetup;
 

@@ -593,7 +593,8 @@ int run_command(const RunOptions *options, char **argv, const char **ret_step) {
                         return error_trace(r);
         }
         /* As the launcher, it starts while the plan is built. */
-        if (options->action == RUN_ACTION_RUN && options->allow.n_items > 0) {
+        if (options->action == RUN_ACTION_RUN &&
+            (options->allow.n_items > 0 || options->operations.n_items > 0)) {
                 r = runner_start_egress(&runner);
                 if (r != 0)
                         return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);

@@ -244,6 +244,7 @@ START_TEST(test_help) {
                 "--capture BYTES",
                 "--result FILE",
                 "--allow NAME:PORT[/TYPE][@CIDR,...]",
+                "--operation CREDENTIAL.OPERATION",
                 "--json",
                 "--tty",
                 "--print-plan",
