@@ -322,7 +322,7 @@ BAD = [
     (b"GET /metrics HTTP/1.1\nHost: localhost\n\n", 400),
     (b"GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     (b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
-    (b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    (b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
     (b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello", 413),
     (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n" + GET,
      400),
