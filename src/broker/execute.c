@@ -39,12 +39,13 @@ static int refuse_error(const CrateError *error, char **ret_text) {
 }
 
 /* The host gives no crate: that is a result like any other, with its record. */
-static int end_unmade(Execution *execution, CrateError *error, const char *digest) {
-        CrateResult *result = &execution->unmade;
+static int end_unmade(Call *call, CrateError *error, const char *digest) {
+        CrateResult *result = &call->execution->unmade;
 
         crate_result_init(result);
-        result->template = strdup(execution->template->name);
-        if (!result->template)
+        result->template = strdup(call->execution->template->name);
+        result->tenant = strdup(call->tenant->name);
+        if (!result->template || !result->tenant)
                 return error_origin(-ENOMEM);
         result->error = *error;
         *error = CRATE_ERROR_NULL;
@@ -216,7 +217,7 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
                 .egress = &execution->egress,
                 .egress_settings = egress_settings(&call->policy->config.egress),
         };
-        CrateSpec spec = {.template = execution->template->name};
+        CrateSpec spec = {.template = execution->template->name, .tenant = call->tenant->name};
         LauncherRun *run;
         int r;
 
@@ -232,7 +233,7 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
 
         r = launchers_get(call->manager, execution->template, plans.tree, &run, &error);
         if (r == LAUNCHERS_E_UNAVAILABLE)
-                return end_unmade(execution, &error, plans.digest);
+                return end_unmade(call, &error, plans.digest);
         if (r != 0)
                 return error_fold(r);
 
@@ -244,8 +245,7 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
         spec.notes = &execution->notes;
         memcpy(spec.plan_digest, plans.digest, sizeof(spec.plan_digest));
         r = supervisor_start(&execution->supervisor, call, run, &spec, job, &error);
-        return r == SUPERVISOR_E_FAILED ? end_unmade(execution, &error, plans.digest)
-                                        : error_fold(r);
+        return r == SUPERVISOR_E_FAILED ? end_unmade(call, &error, plans.digest) : error_fold(r);
 }
 
 /* How many jobs of the call's tenant run. */

@@ -356,6 +356,7 @@ int crate_new(Launcher *launcher, const CrateSpec *spec, const CrateJob *job,
         crate->result.workspace_rw = spec->workspace_rw;
         crate->cgroup = spec->cgroup;
         crate->result.template = spec->template ? strdup(spec->template) : NULL;
+        crate->result.tenant = spec->tenant ? strdup(spec->tenant) : NULL;
         capture_init(&crate->result.out, job->capture);
         capture_init(&crate->result.err, job->capture);
 

@@ -72,6 +72,7 @@ typedef struct CrateCallbacks {
 typedef struct CrateSpec {
         const CratePlan *plan; /* late and crate stage; borrowed */
         const char *template;
+        const char *tenant; /* for the record; NULL: who asked for it */
         bool workspace_rw;
         char plan_digest[PLAN_DIGEST_SIZE];
         CgroupCrate *cgroup; /* NULL: none; else borrowed until the crate is freed */

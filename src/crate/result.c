@@ -92,7 +92,6 @@ void crate_result_init(CrateResult *result) {
         uint64_t id = 0;
 
         *result = (CrateResult){
-                .tenant = "owner",
                 .outcome = CRATE_LOST,
                 .exit_code = -1,
                 .limit = {.name = _LIMIT_INVALID},
@@ -107,6 +106,7 @@ void crate_result_init(CrateResult *result) {
 }
 
 void crate_result_done(CrateResult *result) {
+        free(result->tenant);
         free(result->template);
         json_decref(result->denied);
         crate_error_done(&result->error);
@@ -344,7 +344,7 @@ json_t *crate_result_to_json(const CrateResult *result, bool with_output) {
 
         if (member(record, "job", json_text(result->job)) &&
             member(record, "sandbox", json_null()) &&
-            member(record, "tenant", json_text(result->tenant)) &&
+            member(record, "tenant", json_text(result->tenant ?: "owner")) &&
             member(record, "template", json_text(result->template)) &&
             member(record, "outcome", json_text(crate_outcome_to_string(result->outcome))) &&
             member(record, "exit_code", json_incref(exit_code)) &&
@@ -375,7 +375,7 @@ typedef struct LimitWords {
 } LimitWords;
 
 static const LimitWords limit_words[_LIMIT_MAX] = {
-        [LIMIT_MEMORY] = {"of memory were needed", "raise it or use less memory"},
+        [LIMIT_MEMORY] = {"of memory were not enough", "raise it or use less memory"},
         [LIMIT_PIDS] = {"processes and threads were reached", "raise it or start fewer"},
         [LIMIT_CPUS] = {"CPUs were used up", "raise it"},
         [LIMIT_CPU_TIME] = {"of CPU time were used up", "raise it or split the work"},

@@ -78,7 +78,7 @@ typedef struct CrateEvidence {
 
 typedef struct CrateResult {
         char job[32];
-        const char *tenant; /* static */
+        char *tenant; /* NULL: the one who asked, "owner" */
         char *template;
         CrateOutcome outcome;
         int exit_code;     /* -1 if none */

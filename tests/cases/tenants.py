@@ -397,7 +397,9 @@ def tighten():
         works(client.wait(running))
         place.put("me", own())
         reload(broker)
-        works(call(client))
+        answer = call(client)
+        works(answer)
+        tap.equal(answer["structuredContent"]["tenant"], "me", "the tenant of the record")
         tap.equal(sorted(tools(client)), [TOOL])
         records = mcp.audit_records(broker.log_path)
     decisions = [line for line in records if line["event"] == "decision"]
