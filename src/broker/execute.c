@@ -40,10 +40,11 @@ static int refuse_error(const CrateError *error, char **ret_text) {
 
 /* The host gives no crate: that is a result like any other, with its record. */
 static int end_unmade(Call *call, CrateError *error, const char *digest) {
-        CrateResult *result = &call->execution->unmade;
+        Execution *execution = call->execution;
+        CrateResult *result = &execution->unmade;
 
         crate_result_init(result);
-        result->template = strdup(call->execution->template->name);
+        result->template = strdup(execution->template->name);
         result->tenant = strdup(call->tenant->name);
         if (!result->template || !result->tenant)
                 return error_origin(-ENOMEM);
