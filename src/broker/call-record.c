@@ -135,6 +135,26 @@ static void record_deny(Manager *manager, const Policy *policy, CallRecord *reco
         record->decided_usec = now_usec();
 }
 
+/* --- what is done meanwhile --- */
+
+void call_record_operation(Call *call, const EgressOperation *operation) {
+        const AuditCall who = audit_call(&call->record);
+        const AuditOperation what = {
+                .credential = operation->credential,
+                .operation = operation->operation,
+                .reason = operation->reason,
+                .digest = operation->digest,
+                .denied = operation->denied != 0,
+                .status = operation->status,
+                .bytes_in = operation->bytes_in,
+                .bytes_out = operation->bytes_out,
+                .usec = operation->usec,
+                .n_dropped = operation->n_dropped,
+        };
+
+        audit_operation(call->manager->audit, &who, &what);
+}
+
 /* --- the end --- */
 
 static void record_end(Manager *manager, CallRecord *record, AuditEnd *end) {

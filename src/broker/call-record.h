@@ -12,6 +12,7 @@
  */
 
 #include "broker/manager.h"
+#include "ipc/proto.h"
 #include "mcp/protocol.h"
 #include "record/audit.h"
 #include "record/trace.h"
@@ -52,6 +53,9 @@ int call_record_allow(Call *call, char **ret_text);
 void call_record_refuse(Call *call, const char *text, const StrBuf *answer);
 /* It has ended, and is answered so; NULL: nobody waits for an answer. */
 void call_record_end(Call *call, const StrBuf *answer);
+
+/* A request with a credential that the call's job has made. */
+void call_record_operation(Call *call, const EgressOperation *operation);
 
 /* A request tools/call that is refused before it becomes a call, by an error of that code; answer,
  * if it is known, tells so. */

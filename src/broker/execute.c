@@ -25,6 +25,7 @@ typedef struct Execution {
         char *workspace;
         bool workspace_ro;
         DestinationList egress; /* the template's, and those of the arguments */
+        StrV operations;        /* the same */
         LimitsMeans means;
         StrV notes; /* on its limits, for the record */
         Supervisor supervisor;
@@ -66,6 +67,7 @@ static void execution_free(Call *call) {
         free(execution->workspace);
         strv_done(&execution->notes);
         destination_list_done(&execution->egress);
+        strv_done(&execution->operations);
         free(execution);
         call->execution = NULL;
 }
@@ -109,6 +111,50 @@ static int execution_take_egress(Call *call, char **ret_text) {
         return r == DESTINATION_E_INVALID ? refuse(ret_text, "egress: %s", text) : error_trace(r);
 }
 
+/* A rule that its tenant may use may still be about what there is not. */
+static int check_operation(const Policy *policy, const char *rule, char **ret_text) {
+        char *items[] = {(char *) rule, NULL};
+        const StrV one = {.items = items, .n_items = 1};
+
+        for (size_t i = 0; i < policy->n_credentials; i++)
+                if (credential_n_covered(policy->credentials[i], &one) > 0)
+                        return 0;
+        return refuse(ret_text, "operations: there is no operation %s", rule);
+}
+
+/* What the job may call, as far as its tenant may. */
+static int execution_take_operations(Call *call, char **ret_text) {
+        Execution *execution = call->execution;
+        const StrV *template = &execution->template->operations;
+        int r;
+
+        r = evaluate_operations(call->tenant, execution->template->name, template,
+                                &execution->args.operations, &call->decision);
+        if (r < 0)
+                return error_trace(r);
+        if (!call->decision.allowed)
+                return EXECUTOR_E_DENIED;
+        for (size_t i = 0; i < execution->args.operations.n_items && r == 0; i++)
+                r = check_operation(call->policy, execution->args.operations.items[i], ret_text);
+        if (r != 0)
+                return r;
+        r = strv_copy(&execution->operations, template);
+        if (r == 0)
+                r = strv_copy(&execution->operations, &execution->args.operations);
+        return error_trace(r);
+}
+
+/* The variables of the credentials that it may use, before those of the call. */
+static int execution_env(const Call *call, StrV *ret_env) {
+        const Execution *execution = call->execution;
+        int r = 0;
+
+        for (size_t i = 0; i < call->policy->n_credentials && r == 0; i++)
+                if (credential_n_covered(call->policy->credentials[i], &execution->operations) > 0)
+                        r = strv_copy(ret_env, &call->policy->credentials[i]->env);
+        return r < 0 ? error_trace(r) : error_trace(strv_copy(ret_env, &execution->args.env));
+}
+
 static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arguments,
                              char **ret_text) {
         Execution *execution;
@@ -133,7 +179,8 @@ static int execution_prepare(Call *call, const JsonDoc *doc, const JsonNode *arg
                                 &execution->workspace, &execution->workspace_ro, &call->decision);
         if (r != 0)
                 return r == AUTHORIZE_E_DENIED ? EXECUTOR_E_DENIED : error_fold(r);
-        return execution_take_egress(call, ret_text);
+        r = execution_take_egress(call, ret_text);
+        return r == 0 ? execution_take_operations(call, ret_text) : r;
 }
 
 /* Template, then arguments. */
@@ -164,10 +211,13 @@ static int job_set_limits(CrateJob *job, Execution *execution, const Call *call,
 
 /* Moves what the arguments hold into the job. */
 static int job_fill(CrateJob *job, Execution *execution, const Call *call, char **ret_text) {
+        _cleanup_(strv_done) StrV env = STRV_NULL;
         ExecArgs *args = &execution->args;
         int r;
 
-        r = crate_build_env(execution->template, &args->env, &job->env);
+        r = execution_env(call, &env);
+        if (r == 0)
+                r = crate_build_env(execution->template, &env, &job->env);
         if (r < 0)
                 return error_trace(r);
 
@@ -216,6 +266,9 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
                 .workspace_ro = execution->workspace_ro,
                 .limits = &job->limits,
                 .egress = &execution->egress,
+                .grants = {.credentials = call->policy->credentials,
+                           .n_credentials = call->policy->n_credentials,
+                           .rules = &execution->operations},
                 .egress_settings = egress_settings(&call->policy->config.egress),
         };
         CrateSpec spec = {.template = execution->template->name, .tenant = call->tenant->name};

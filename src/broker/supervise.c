@@ -136,7 +136,14 @@ static void on_crate_end(Crate *crate, void *userdata) {
         call_finish(supervisor->call);
 }
 
+static void on_operation(Crate *crate _unused_, const EgressOperation *operation, void *userdata) {
+        Supervisor *supervisor = userdata;
+
+        call_record_operation(supervisor->call, operation);
+}
+
 static const CrateCallbacks callbacks = {
+        .on_operation = on_operation,
         .on_started = on_started,
         .on_output = on_output,
         .on_usage = on_usage,

@@ -300,12 +300,18 @@ static int build_crate(const CrateRequest *request, const SeccompProfile *profil
         return r;
 }
 
+static bool has_grants(const EgressGrants *grants) {
+        for (size_t i = 0; i < grants->n_credentials; i++)
+                if (credential_n_covered(grants->credentials[i], grants->rules) > 0)
+                        return true;
+        return false;
+}
+
 static int build_egress(const CrateRequest *request, CratePlans *plans, CrateError *ret_error) {
         const DestinationList none = DESTINATION_LIST_NULL;
         int r;
 
-        if ((!request->egress || request->egress->n_items == 0) &&
-            request->grants.n_credentials == 0)
+        if ((!request->egress || request->egress->n_items == 0) && !has_grants(&request->grants))
                 return 0;
         r = egress_plan_new(request->egress ?: &none, &request->grants, &request->egress_settings,
                             &plans->egress, ret_error);

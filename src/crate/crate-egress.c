@@ -155,6 +155,11 @@ void crate_end_egress(Crate *crate) {
                 egress_end(egress->egress, egress->id);
 }
 
+void crate_on_egress_operation(Crate *crate, const EgressOperation *operation) {
+        if (crate->callbacks.on_operation)
+                crate->callbacks.on_operation(crate, operation, crate->userdata);
+}
+
 void crate_on_egress_ended(Crate *crate, const EgressEnded *ended, int report_fd) {
         CrateResult *result = &crate->result;
         const void *data;

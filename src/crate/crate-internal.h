@@ -43,6 +43,7 @@ int crate_on_sockets(Crate *crate, size_t first, int *fds, size_t n_fds);
 void crate_on_egress_ready(Crate *crate);
 void crate_on_egress_failed(Crate *crate, const char *text);
 /* report_fd is borrowed. */
+void crate_on_egress_operation(Crate *crate, const EgressOperation *operation);
 void crate_on_egress_ended(Crate *crate, const EgressEnded *ended, int report_fd);
 void crate_on_egress_lost(Crate *crate);
 

@@ -20,6 +20,7 @@
 #include "crate/launcher.h"
 #include "crate/limits-means.h"
 #include "crate/result.h"
+#include "ipc/proto.h"
 #include "policy/limits.h"
 
 typedef enum CrateStream {
@@ -66,6 +67,8 @@ typedef struct CrateCallbacks {
         /* What the job uses now, where it is looked at rather than counted by a cgroup. May be
          * NULL. crate_end_for() is allowed here. */
         void (*on_usage)(Crate *crate, uint64_t memory, uint64_t pids, void *userdata);
+        /* A request of the job with a credential is over. Its strings end. May be NULL. */
+        void (*on_operation)(Crate *crate, const EgressOperation *operation, void *userdata);
 } CrateCallbacks;
 
 /* What a crate is made from; see crate/build.h for how the plans come about. */

@@ -122,6 +122,9 @@ static int on_operation(void *userdata, Frame *frame) {
             operation.reason[sizeof(operation.reason) - 1] ||
             operation.digest[sizeof(operation.digest) - 1])
                 return error_origin(-EBADMSG);
+        if ((*session_place(egress, frame->header.id))->crate)
+                crate_on_egress_operation((*session_place(egress, frame->header.id))->crate,
+                                          &operation);
         return 0;
 }
 

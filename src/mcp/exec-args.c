@@ -11,6 +11,7 @@
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "plan/job-wire.h"
+#include "policy/credential.h"
 #include "policy/reader.h"
 
 /* What the environment of the template may add to the caller's strings. */
@@ -47,6 +48,7 @@ void exec_args_done(ExecArgs *args) {
         free(args->template);
         free(args->workspace);
         destination_list_done(&args->egress);
+        strv_done(&args->operations);
         *args = (ExecArgs){};
 }
 
@@ -385,12 +387,16 @@ static int parse_egress(ExecParser *parser, const JsonNode *node) {
 }
 
 static int parse_operations(ExecParser *parser, const JsonNode *node) {
-        if (node->type != JSON_NODE_ARRAY)
-                return fault(parser, "operations must be an array");
-        if (node->n_children > 0)
-                return fault(parser, "operations are not built yet: leave them out, a sandbox has "
-                                     "no credentials");
-        return 0;
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        const Reader reader = {.file = "arguments", .doc = parser->doc, .diags = &diags};
+        const char *path;
+        int r;
+
+        r = credential_rules_read(&reader, node, &parser->args->operations);
+        if (r < 0 || diags.n_items == 0)
+                return error_trace(r);
+        path = diags.items[0].path ? strstr(diags.items[0].path, "operations") : NULL;
+        return fault(parser, "%s: %s", path ?: "operations", diags.items[0].text);
 }
 
 /* In the order in which they are parsed: limits comes after timeout_ms, since both set wall_time.
@@ -410,7 +416,7 @@ static const ExecArgument arguments[] = {
         {"workspace", parse_workspace, false},
         {"egress", parse_egress, false},
         {"sandbox", parse_sandbox, true},
-        {"operations", parse_operations, true},
+        {"operations", parse_operations, false},
 };
 
 const char *exec_args_name(size_t i) {

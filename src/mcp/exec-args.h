@@ -35,6 +35,7 @@ typedef struct ExecArgs {
         bool workspace_mode_given;
         bool workspace_ro;
         DestinationList egress; /* beside those of the template */
+        StrV operations;        /* the same: "CRED.OP" or "CRED.*" */
 } ExecArgs;
 
 enum {

@@ -98,6 +98,11 @@ static const SchemaMember exec_arguments[] = {
          .description =
                  "what the command may reach in the network, beside what the template names; "
                  "everything else fails at once. Default: nothing"},
+        {.name = "operations",
+         .type = "string[]",
+         .description =
+                 "operations that the command may call, CREDENTIAL.OPERATION or CREDENTIAL.* each, "
+                 "at http://CREDENTIAL.crate.internal/, beside those of the template"},
         {},
 };
 

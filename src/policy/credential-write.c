@@ -114,6 +114,7 @@ static json_t *credential_to_json(const Credential *c, const StrV *rules, bool *
         put_string(object, "description", c->description, ret_failed);
         put_string(object, "upstream", c->upstream_text, ret_failed);
         put_strings(object, "addresses", &c->addresses, ret_failed);
+        put_string(object, "ca", c->ca, ret_failed);
         put_strings(object, "pin", &c->pins, ret_failed);
         put_string(object, "secret", c->secret, ret_failed);
         put(object, "attach", attach_to_json(&c->attach, ret_failed), ret_failed);

@@ -211,3 +211,42 @@ size_t credential_n_covered(const Credential *credential, const StrV *rules) {
                                             credential->menu.items[i].name);
         return n;
 }
+
+bool credential_rules_cover_rule(const StrV *rules, const char *rule) {
+        const char *dot = strchr(rule, '.');
+
+        for (size_t i = 0; i < rules->n_items; i++) {
+                const char *own = rules->items[i];
+
+                if (string_equal(own, "*") || string_equal(own, rule))
+                        return true;
+                if (dot && strncmp(own, rule, (size_t) (dot - rule) + 1) == 0 &&
+                    string_equal(own + (dot - rule), ".*"))
+                        return true;
+        }
+        return false;
+}
+
+static int read_rule(const Reader *reader, const JsonNode *node, void *target) {
+        _cleanup_(freep) char *text = NULL;
+        StrV *rules = target;
+        int r;
+
+        r = reader_string(reader, node, &text);
+        if (r < 0 || !text)
+                return error_trace(r);
+        if (!credential_rule_is_valid(text))
+                return error_trace(reader_fault_value(
+                        reader, node,
+                        "names no operation: give \"CREDENTIAL.OPERATION\", \"CREDENTIAL.*\" or "
+                        "\"*\""));
+        for (size_t i = 0; i < rules->n_items; i++)
+                if (string_equal(rules->items[i], text))
+                        return error_trace(reader_fault_value(
+                                reader, node, "stands twice in this list: take one away"));
+        return error_trace(strv_append(rules, text));
+}
+
+int credential_rules_read(const Reader *reader, const JsonNode *node, StrV *rules) {
+        return reader_array(reader, node, read_rule, rules);
+}

@@ -70,8 +70,8 @@ int credential_upstream_parse(const char *text, CredentialUpstream *ret_upstream
                               const char **ret_text);
 void credential_upstream_done(CredentialUpstream *upstream);
 
-/* As JSON, in the form of its file, with those operations alone that a rule covers; a file of
- * certificates is left out. 0 or -ENOMEM. */
+/* As JSON, in the form of its file, with those operations alone that a rule covers. 0 or -ENOMEM.
+ */
 int credential_write(const Credential *credential, const StrV *rules, StrBuf *out);
 /* How many of its operations the rules cover. */
 size_t credential_n_covered(const Credential *credential, const StrV *rules);
@@ -79,6 +79,10 @@ size_t credential_n_covered(const Credential *credential, const StrV *rules);
 /* A rule of "operations" in a template, a tenant, a call: "CRED.OP", "CRED.*" or "*"; and without a
  * pattern. */
 bool credential_rule_is_valid(const char *text);
+/* The key "operations" of a template or a tenant, each rule once. 0 or -ENOMEM. */
+int credential_rules_read(const Reader *reader, const JsonNode *node, StrV *rules);
+/* Whether everything that a rule covers is covered by others. */
+bool credential_rules_cover_rule(const StrV *rules, const char *rule);
 bool credential_operation_is_valid(const char *text);
 bool credential_rules_cover(const StrV *rules, const char *credential, const char *operation);
 /* Whether a rule is about that credential, by its name or for all. */

@@ -307,6 +307,7 @@ static void write_template(Writer *w, const Template *t) {
         end_object(w);
         member_string(w, "on_hit", on_hit_to_string(t->on_hit));
         member_egress(w, &t->egress, false);
+        member_strings(w, "operations", &t->operations);
         begin_member(w, "pool");
         begin_object(w);
         member_uint(w, "min", t->pool_min);
@@ -379,6 +380,7 @@ static void write_tenant(Writer *w, const Tenant *t) {
         member_workspaces(w, t);
         member_rules(w, "templates", &t->templates);
         member_egress(w, &t->egress, t->egress_templates);
+        member_strings(w, "operations", &t->operations);
         begin_member(w, "ceilings");
         begin_object(w);
         member_limits(w, &t->ceilings.limits);
@@ -437,7 +439,21 @@ static void write_sources(Writer *w, const Policy *policy) {
                 begin_file(w, source_tenants.name, policy->tenants[i]->name);
                 put_string(w, policy->tenants[i]->file);
         }
+        for (size_t i = 0; i < policy->n_credentials; i++) {
+                begin_file(w, source_credentials.name, policy->credentials[i]->name);
+                put_string(w, policy->credentials[i]->file);
+        }
         end_object(w);
+}
+
+/* One line: it is written by what tells agentcrate-egress of it, so that nothing is forgotten here
+ * that counts there. */
+static void write_credential(Writer *w, const Credential *credential) {
+        char all[] = "*", *rules[] = {all, NULL};
+        const StrV every = {.items = rules, .n_items = 1};
+
+        if (w->error == 0)
+                w->error = credential_write(credential, &every, w->out);
 }
 
 int policy_dump(const Policy *policy, bool sources, StrBuf *out) {
@@ -455,6 +471,10 @@ int policy_dump(const Policy *policy, bool sources, StrBuf *out) {
         for (size_t i = 0; i < policy->n_tenants; i++) {
                 begin_file(&w, source_tenants.name, policy->tenants[i]->name);
                 write_tenant(&w, policy->tenants[i]);
+        }
+        for (size_t i = 0; i < policy->n_credentials; i++) {
+                begin_file(&w, source_credentials.name, policy->credentials[i]->name);
+                write_credential(&w, policy->credentials[i]);
         }
         end_object(&w);
         put_text(&w, "\n");

@@ -7,13 +7,15 @@
 #include <stdio.h>
 
 #include "basic/error.h"
+#include "policy/credential.h"
 #include "schema/schema.h"
 
 static const char *const step_words[_EVALUATE_STEP_MAX] = {
-        [EVALUATE_TENANT] = "match",         [EVALUATE_DENY] = "tools.deny",
-        [EVALUATE_ALLOW] = "tools.allow",    [EVALUATE_SCOPES] = "scopes",
-        [EVALUATE_TEMPLATE] = "templates",   [EVALUATE_ARGUMENTS] = "arguments",
-        [EVALUATE_WORKSPACE] = "workspaces", [EVALUATE_EGRESS] = "egress",
+        [EVALUATE_TENANT] = "match",          [EVALUATE_DENY] = "tools.deny",
+        [EVALUATE_ALLOW] = "tools.allow",     [EVALUATE_SCOPES] = "scopes",
+        [EVALUATE_TEMPLATE] = "templates",    [EVALUATE_ARGUMENTS] = "arguments",
+        [EVALUATE_WORKSPACE] = "workspaces",  [EVALUATE_EGRESS] = "egress",
+        [EVALUATE_OPERATIONS] = "operations",
 };
 
 const char *evaluate_step_to_string(EvaluateStep step) {
@@ -281,6 +283,51 @@ int evaluate_egress(const Tenant *tenant, const char *template, const Destinatio
                     !(tenant->egress_templates &&
                       destination_list_cover(of_template, &asked->items[i])))
                         return deny_destination(tenant, &asked->items[i], NULL, decision);
+        return 0;
+}
+
+/* --- operations --- */
+
+#define SCOPE_CREDENTIAL "credential:use"
+
+static int deny_credential_scope(const Tenant *tenant, Decision *decision) {
+        return error_trace(decision_deny(
+                decision, EVALUATE_SCOPES, tenant->scopes_line, step_words[EVALUATE_SCOPES],
+                "the scope " SCOPE_CREDENTIAL ", which the administrator of this broker can grant, "
+                "or a job that calls no operation",
+                "to call operations with a credential needs the scope " SCOPE_CREDENTIAL
+                ", and tenant %s does not have it",
+                tenant->name));
+}
+
+static int deny_operation(const Tenant *tenant, const char *rule, const char *template,
+                          Decision *decision) {
+        return error_trace(decision_deny(
+                decision, EVALUATE_OPERATIONS, tenant->operations_line,
+                step_words[EVALUATE_OPERATIONS],
+                template ? "another template, or that the administrator of this broker adds it to "
+                           "operations"
+                         : "to leave it out, or that the administrator of this broker adds it to "
+                           "operations",
+                "tenant %s may not call %s%s%s", tenant->name, rule,
+                template ? ", which is asked for by template " : "", template ?: ""));
+}
+
+int evaluate_operations(const Tenant *tenant, const char *template, const StrV *of_template,
+                        const StrV *asked, Decision *decision) {
+        char word[] = SCOPE_CREDENTIAL, *words[] = {word, NULL};
+        const StrV scope = {.items = words, .n_items = 1};
+
+        if (of_template->n_items + asked->n_items == 0)
+                return 0;
+        if (tenant_missing_scope(tenant, &scope))
+                return deny_credential_scope(tenant, decision);
+        for (size_t i = 0; i < of_template->n_items; i++)
+                if (!credential_rules_cover_rule(&tenant->operations, of_template->items[i]))
+                        return deny_operation(tenant, of_template->items[i], template, decision);
+        for (size_t i = 0; i < asked->n_items; i++)
+                if (!credential_rules_cover_rule(&tenant->operations, asked->items[i]))
+                        return deny_operation(tenant, asked->items[i], NULL, decision);
         return 0;
 }
 

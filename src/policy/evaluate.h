@@ -26,6 +26,7 @@ typedef enum EvaluateStep {
         EVALUATE_ARGUMENTS, /* the arguments keep the tenant's constraints on them */
         EVALUATE_WORKSPACE, /* the host folder is one of workspaces; the broker's to ask */
         EVALUATE_EGRESS,    /* egress covers all that the job asks to reach; by evaluate_egress() */
+        EVALUATE_OPERATIONS, /* operations covers all that it asks to call; evaluate_operations() */
         _EVALUATE_STEP_MAX,
 } EvaluateStep;
 
@@ -71,6 +72,10 @@ int evaluate(const Tenant *tenant, const ToolRights *tool, const JsonDoc *doc,
 int evaluate_egress(const Tenant *tenant, const char *template, const DestinationList *of_template,
                     const DestinationList *asked, Decision *decision);
 /* Whether there can be a call that is allowed: else the tool is not listed. */
+/* The same of what it asks to call with a credential: rules of its template, and of its arguments.
+ */
+int evaluate_operations(const Tenant *tenant, const char *template, const StrV *of_template,
+                        const StrV *asked, Decision *decision);
 bool evaluate_may_call(const Tenant *tenant, const ToolRights *tool);
 /* "tools.deny" and so on: the key of the configuration. */
 const char *evaluate_step_to_string(EvaluateStep step);

@@ -58,6 +58,17 @@ static int add_egress(StrBuf *out, const Tenant *t) {
         return r;
 }
 
+static int add_operations(StrBuf *out, const Tenant *t) {
+        int r = 0;
+
+        if (t->operations.n_items == 0)
+                return strbuf_append_string(out, "a job may call none");
+        for (size_t i = 0; i < t->operations.n_items && r == 0; i++)
+                r = strbuf_appendf(out, "%s%s", i == 0 ? "a job may call " : " or ",
+                                   t->operations.items[i]);
+        return error_trace(r);
+}
+
 /* A step that was passed. */
 static int add_passed(StrBuf *out, const Tenant *t, const ToolRights *tool, EvaluateStep step) {
         const TenantArguments *arguments;
@@ -83,10 +94,14 @@ static int add_passed(StrBuf *out, const Tenant *t, const ToolRights *tool, Eval
         case EVALUATE_WORKSPACE:
                 return tool->template_default ? add_workspaces(out, t)
                                               : strbuf_append_string(out, "the tool uses none");
-        default:
+        case EVALUATE_EGRESS:
                 return tool->template_default
                                ? add_egress(out, t)
                                : strbuf_append_string(out, "the tool reaches nothing");
+        default:
+                return tool->template_default
+                               ? add_operations(out, t)
+                               : strbuf_append_string(out, "the tool calls none");
         }
 }
 

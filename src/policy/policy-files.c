@@ -260,17 +260,40 @@ static int load_named(const PolicyFiles *files, const char *rule, DiagList *diag
         return error_trace(r);
 }
 
+/* A rule for all is one for each. */
+static int spread_rules(const PolicyFiles *files, const StrV *rules, DiagList *diags,
+                        StrV *ret_rules) {
+        _cleanup_(strv_done) StrV names = STRV_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < rules->n_items && r == 0; i++) {
+                if (!string_equal(rules->items[i], "*")) {
+                        r = strv_append(ret_rules, rules->items[i]);
+                        continue;
+                }
+                r = policy_list(files, &source_credentials, diags, &names);
+                for (size_t k = 0; k < names.n_items && r == 0; k++)
+                        r = strv_appendf(ret_rules, "%s.*", names.items[k]);
+        }
+        return error_trace(r);
+}
+
 int policy_load_credentials(const StrV *dirs, const StrV *rules, DiagList *diags,
                             Credential ***ret_credentials, size_t *ret_n) {
         const PolicyFiles files = {.dirs = *dirs};
-        Credential **credentials = calloc(rules->n_items + 1, sizeof(*credentials));
+        _cleanup_(strv_done) StrV all = STRV_NULL;
         size_t n = 0, before = reader_n_faults(diags);
-        int r = 0;
+        Credential **credentials;
+        int r;
 
+        r = spread_rules(&files, rules, diags, &all);
+        if (r < 0)
+                return error_trace(r);
+        credentials = calloc(all.n_items + 1, sizeof(*credentials));
         if (!credentials)
                 return error_origin(-ENOMEM);
-        for (size_t i = 0; i < rules->n_items && r == 0; i++)
-                r = load_named(&files, rules->items[i], diags, credentials, &n);
+        for (size_t i = 0; i < all.n_items && r == 0; i++)
+                r = load_named(&files, all.items[i], diags, credentials, &n);
         if (r == 0 && reader_n_faults(diags) == before) {
                 *ret_credentials = credentials;
                 *ret_n = n;

@@ -29,6 +29,9 @@ Policy *policy_free(Policy *policy) {
         for (size_t i = 0; i < policy->n_tenants; i++)
                 (void) tenant_free(policy->tenants[i]);
         free(policy->tenants);
+        for (size_t i = 0; i < policy->n_credentials; i++)
+                (void) credential_free(policy->credentials[i]);
+        free(policy->credentials);
         free(policy->uids.items);
         free(policy->gids.items);
         diag_list_done(&policy->warnings);
@@ -56,6 +59,28 @@ static int load_templates(const PolicyFiles *files, DiagList *diags, Policy *pol
                         return error_trace(r);
                 if (template)
                         policy->templates[policy->n_templates++] = template;
+        }
+        return 0;
+}
+
+static int load_credentials(const PolicyFiles *files, DiagList *diags, Policy *policy) {
+        _cleanup_(strv_done) StrV names = STRV_NULL;
+        int r;
+
+        r = policy_list(files, &source_credentials, diags, &names);
+        if (r < 0)
+                return error_trace(r);
+        policy->credentials = calloc(names.n_items + 1, sizeof(Credential *));
+        if (!policy->credentials)
+                return error_origin(-ENOMEM);
+        for (size_t i = 0; i < names.n_items; i++) {
+                Credential *credential = NULL;
+
+                r = policy_read_credential(files, names.items[i], diags, &credential);
+                if (r < 0)
+                        return error_trace(r);
+                if (credential)
+                        policy->credentials[policy->n_credentials++] = credential;
         }
         return 0;
 }
@@ -306,6 +331,8 @@ int policy_load_instance(PolicyInstance instance, const StrV *dirs, DiagList *di
         r = policy_read_config(&files, diags, &policy->config);
         if (r == 0)
                 r = load_templates(&files, diags, policy);
+        if (r == 0)
+                r = load_credentials(&files, diags, policy);
         if (r == 0)
                 r = load_tenants(&files, diags, policy);
         if (r == 0)

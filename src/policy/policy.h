@@ -36,6 +36,8 @@ typedef struct Policy {
         size_t n_templates;
         Tenant **tenants; /* sorted by name */
         size_t n_tenants;
+        Credential **credentials; /* sorted by name */
+        size_t n_credentials;
         PolicyMatches uids, gids;
         DiagList warnings;               /* what is allowed, but can hardly be meant */
         char digest[POLICY_DIGEST_SIZE]; /* of all that is in force, wherever it was written */

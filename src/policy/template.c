@@ -9,6 +9,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "policy/credential.h"
 #include "policy/reader.h"
 #include "policy/source.h"
 
@@ -48,6 +49,7 @@ Template *template_free(Template *template) {
         strv_done(&template->pass_env);
         free(template->seccomp);
         destination_list_done(&template->egress);
+        strv_done(&template->operations);
         free(template);
         return NULL;
 }
@@ -320,12 +322,8 @@ static int read_egress(const Reader *reader, const JsonNode *node, void *target)
         return destination_list_read(reader, node, &t->egress);
 }
 
-static int read_nothing(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        if (node->type != JSON_NODE_ARRAY)
-                return reader_fault_value(reader, node, "is no array ([…])");
-        if (node->n_children > 0)
-                return reader_fault(reader, node, "not built yet: leave it empty");
-        return 0;
+static int read_operations(const Reader *reader, const JsonNode *node, void *target) {
+        return credential_rules_read(reader, node, &((Template *) target)->operations);
 }
 
 static int read_pool_min(const Reader *reader, const JsonNode *node, void *target) {
@@ -360,7 +358,7 @@ static const ReaderKey template_keys[] = {
         {.name = "limits", .read = read_limits},
         {.name = "on_hit", .read = read_on_hit},
         {.name = "egress", .read = read_egress},
-        {.name = "operations", .read = read_nothing},
+        {.name = "operations", .read = read_operations},
         {.name = "pool", .keys = pool_keys},
         {},
 };

@@ -37,6 +37,7 @@ typedef struct Template {
         Limits limits;
         OnHit on_hit;
         DestinationList egress;    /* what its jobs may reach */
+        StrV operations;           /* rules of operations that they may call */
         size_t pool_min, pool_max; /* read and checked; the pool itself comes later */
 } Template;
 

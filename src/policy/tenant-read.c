@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "basic/error.h"
+#include "policy/credential.h"
 #include "policy/reader.h"
 #include "policy/tenant.h"
 #include "schema/schema.h"
@@ -414,12 +415,11 @@ static int read_egress(const Reader *reader, const JsonNode *node, void *target)
         return reader_array(reader, node, read_egress_entry, t);
 }
 
-static int read_nothing(const Reader *reader, const JsonNode *node, _unused_ void *target) {
-        if (node->type != JSON_NODE_ARRAY)
-                return reader_fault_value(reader, node, "is no array ([…])");
-        if (node->n_children > 0)
-                return reader_fault(reader, node, "not built yet: leave it empty");
-        return 0;
+static int read_operations(const Reader *reader, const JsonNode *node, void *target) {
+        Tenant *t = target;
+
+        t->operations_line = node->line;
+        return credential_rules_read(reader, node, &t->operations);
 }
 
 static int read_no_members(const Reader *reader, const JsonNode *node, _unused_ void *target) {
@@ -440,7 +440,7 @@ static const ReaderKey tenant_keys[] = {
         {.name = "templates", .read = read_templates},
         {.name = "ceilings", .keys = ceilings_keys},
         {.name = "egress", .read = read_egress},
-        {.name = "operations", .read = read_nothing},
+        {.name = "operations", .read = read_operations},
         {.name = "quotas", .read = read_no_members},
         {},
 };

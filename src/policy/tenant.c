@@ -49,6 +49,7 @@ Tenant *tenant_free(Tenant *tenant) {
         strv_done(&tenant->workspaces);
         rules_done(&tenant->templates);
         destination_list_done(&tenant->egress);
+        strv_done(&tenant->operations);
         free(tenant);
         return NULL;
 }

@@ -55,8 +55,10 @@ typedef struct Tenant {
         Rules templates;
         DestinationList egress; /* what its jobs may reach */
         bool egress_templates;  /* and what their templates name */
-        Ceilings ceilings;      /* of each job, and of all of the tenant's together */
-        size_t sandboxes_max;   /* at the same time; SIZE_MAX: no ceiling of its own */
+        StrV operations;        /* rules of operations that its jobs may call */
+        uint32_t operations_line;
+        Ceilings ceilings;    /* of each job, and of all of the tenant's together */
+        size_t sandboxes_max; /* at the same time; SIZE_MAX: no ceiling of its own */
         /* Where the key stands; 0: it does not. */
         uint32_t scopes_line, tools_line, templates_line, workspaces_line;
 } Tenant;

@@ -252,6 +252,35 @@ int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const 
         return error_trace(r);
 }
 
+int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
+                         const AuditOperation *operation) {
+        const char *name = *operation->operation ? operation->operation : NULL;
+        const char *reason = *operation->reason ? operation->reason : NULL;
+        int r;
+
+        r = add_start(body, stamp, "operation", call);
+        if (r == 0)
+                r = add_text(body, "credential", operation->credential, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "operation", name, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "decision", operation->denied ? "denied" : "allowed", 16);
+        if (r == 0)
+                r = add_text(body, "reason", reason, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = strbuf_appendf(body,
+                                   ",\"status\":%u,\"ms\":%.3f,\"bytes\":{\"in\":%" PRIu64
+                                   ",\"out\":%" PRIu64 "},\"dropped\":%" PRIu64,
+                                   operation->status, (double) operation->usec / USEC_PER_MSEC,
+                                   operation->bytes_in, operation->bytes_out, operation->n_dropped);
+        if (r == 0 && *operation->digest)
+                r = strbuf_appendf(body, ",\"hashes\":{\"request\":\"sha256:%.64s\"}",
+                                   operation->digest);
+        if (r == 0)
+                r = add_text(body, "trace_id", call->trace_id, AUDIT_NAME_MAX);
+        return error_trace(r);
+}
+
 int audit_line(StrBuf *line, const AuditHead *before, const StrBuf *body, AuditHead *ret_head) {
         size_t start = line->size;
         int r;

@@ -37,6 +37,8 @@ int audit_body_decision(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                         const AuditDecision *decision, bool payloads);
 int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const AuditEnd *end,
                    bool payloads);
+int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
+                         const AuditOperation *operation);
 /* The whole line with its newline, and the head of the chain behind it. */
 int audit_line(StrBuf *line, const AuditHead *before, const StrBuf *body, AuditHead *ret_head);
 

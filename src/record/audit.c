@@ -201,6 +201,22 @@ int audit_decision(Audit *audit, const AuditCall *call, const AuditDecision *dec
         return refuse_record(cause, ret_text);
 }
 
+void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation) {
+        _cleanup_(waiting_freep) Waiting *waiting = calloc(1, sizeof(Waiting));
+        _cleanup_(freep) char *cause = NULL;
+        int r = -ENOMEM;
+
+        if (waiting)
+                r = audit_body_operation(&waiting->body, audit_stamp_now(), call, operation);
+        if (r < 0) {
+                audit->n_lost++;
+                audit_warn(audit, "an operation was not recorded: %s", strerrordesc_np(-r));
+                return;
+        }
+        (void) audit_queue(audit, TAKE_PTR(waiting));
+        (void) audit_flush(audit, &cause);
+}
+
 void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end) {
         _cleanup_(waiting_freep) Waiting *waiting = calloc(1, sizeof(Waiting));
         _cleanup_(freep) char *cause = NULL;

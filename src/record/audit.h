@@ -71,6 +71,17 @@ typedef struct AuditEnd {
         AuditData result; /* the answer as it was sent; none if nobody wants it any more */
 } AuditEnd;
 
+/* A request with a credential, of a job that runs. */
+typedef struct AuditOperation {
+        const char *credential, *operation; /* operation "": it was none of the job's */
+        const char *reason;                 /* why it was refused or failed; "": it was not */
+        const char *digest; /* SHA-256 of method, path, query and content; "": none */
+        bool denied;
+        uint32_t status;
+        uint64_t bytes_in, bytes_out, usec;
+        uint64_t n_dropped; /* refused before this one, which have no line */
+} AuditOperation;
+
 typedef struct AuditConfig {
         const char *path; /* absolute; borrowed only while it is opened */
         bool fail_open;   /* go on without a record where none can be written */
@@ -106,6 +117,9 @@ int audit_decision(Audit *audit, const AuditCall *call, const AuditDecision *dec
                    char **ret_text);
 /* One line; what fails is told to warn and counted, since there is nothing left to refuse. */
 void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end);
+
+/* The same. */
+void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation);
 
 /* How many records could not be written. */
 uint64_t audit_n_lost(const Audit *audit);

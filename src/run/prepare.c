@@ -91,10 +91,15 @@ static int load_policy(const char *name, bool allows, const StrV *operations, Ru
         r = policy_default_dirs(&dirs);
         if (r >= 0)
                 r = policy_load_template(&dirs, name, &diags, &setup->template);
-        if (r == 0 && (geteuid() == 0 || allows || setup->template->egress.n_items > 0))
+        if (r == 0 && (geteuid() == 0 || allows || setup->template->egress.n_items > 0 ||
+                       setup->template->operations.n_items > 0))
                 r = policy_load_config(&dirs, &diags, &setup->config);
-        if (r == 0 && operations->n_items > 0)
-                r = policy_load_credentials(&dirs, operations, &diags, &setup->credentials,
+        if (r == 0)
+                r = strv_copy(&setup->operations, &setup->template->operations);
+        if (r == 0)
+                r = strv_copy(&setup->operations, operations);
+        if (r == 0 && setup->operations.n_items > 0)
+                r = policy_load_credentials(&dirs, &setup->operations, &diags, &setup->credentials,
                                             &setup->n_credentials);
         if (r == POLICY_E_INVALID) {
                 report_diags(&diags);
@@ -166,7 +171,7 @@ static int build_plans(RunSetup *setup, const RunOptions *options) {
                 .egress = &setup->egress,
                 .grants = {.credentials = setup->credentials,
                            .n_credentials = setup->n_credentials,
-                           .rules = &options->operations},
+                           .rules = &setup->operations},
                 .egress_settings = egress_settings(&setup->config.egress),
         };
         r = crate_build_plans(&request, &setup->plans, &error);
@@ -281,6 +286,7 @@ void run_setup_done(RunSetup *setup) {
         for (size_t i = 0; i < setup->n_credentials; i++)
                 (void) credential_free(setup->credentials[i]);
         free(setup->credentials);
+        strv_done(&setup->operations);
         strv_done(&setup->notes);
 }
 

@@ -21,6 +21,7 @@ typedef struct RunSetup {
         DestinationList egress;
         Credential **credentials; /* of the operations that are asked for */
         size_t n_credentials;
+        StrV operations; /* the template's, and those of the command line */
         StrV notes;
 } RunSetup;
 

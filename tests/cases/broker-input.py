@@ -108,7 +108,7 @@ BAD_ARGUMENTS = [
     ({"command": "true", "nope": 1}, "the arguments are argv, command"),
     ({"command": "true", "sandbox": "s-1"}, "sandbox is not built yet"),
     ({"command": "true", "egress": [{"name": "a"}]}, "egress is not built yet"),
-    ({"command": "true", "operations": ["a.b"]}, "operations are not built yet"),
+    ({"command": "true", "operations": ["a"]}, "names no operation"),
     ({"command": "true", "workspace": {"path": "/tmp", "mode": "cow"}}, "not built yet"),
     ({"command": "true", "workspace": {"path": "/tmp"}}, "no host directory"),
     ({"command": "true", "timeout_ms": -1}, "timeout_ms"),

@@ -61,7 +61,7 @@ MAY_INCLUDE = {
 MAY_USE = {
     "systemd": "broker doctor record scope",
     "ares": "egress",
-    "jansson": "basic crate egress mcp broker doctor cli",
+    "jansson": "basic policy crate egress mcp broker doctor cli",
     "nettle": "plan crate egress mcp policy record",
     "netlink": "launcher",
     "sys/capability": "launcher",

@@ -9,11 +9,13 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 # pylint: disable=wrong-import-position
 import egress
+import mcp
 import tap
 import upstream
 
@@ -47,6 +49,17 @@ class Place:
         with open(os.path.join(self.data, "credentials.d", name + ".json"), "w",
                   encoding="ascii") as file:
             json.dump(row, file)
+
+    def broker(self, **tenant):
+        """A broker whose caller is this tenant."""
+        row = {"match": {"uid": [os.geteuid()]}, "scopes": ["exec", "credential:use"],
+               "tools": {"allow": ["*"]}, "templates": ["*"], "operations": ["api.*"], **tenant}
+        folder = os.path.join(self.data, "tenants.d")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "us.json"), "w", encoding="ascii") as file:
+            json.dump(row, file)
+        return mcp.Broker(env=tap.clean_env(AGENTCRATE_DATA_DIR=self.data,
+                                            CREDENTIALS_DIRECTORY=self.secrets))
 
     def run(self, *command, operations=("api.get",), options=()):
         env = tap.clean_env(AGENTCRATE_DATA_DIR=self.data, CREDENTIALS_DIRECTORY=self.secrets)
@@ -116,8 +129,92 @@ def refused_by_name():
             tap.equal(p.run("true", operations=[bad]).rc, 125, bad)
 
 
+GET = {"command": "curl -sS $API_URL/get/7; curl -sS $API_URL/other"}
+
+
+def broker_serves():
+    """Row 57: each request is on record, the refused one too, and nothing of the secret is."""
+    with place() as p, p.broker() as broker, broker.client() as client:
+        answer = client.call("sandbox_exec", {**GET, "operations": ["api.get"]})
+        result = answer["structuredContent"]
+        tap.equal(result["exit_code"], 0, "exit code")
+        tap.check(result["stdout"].startswith("fine{"), result["stdout"])
+        tap.contains(result["stdout"], "operation.no_match")
+        broker.stop()
+        lines = [line for line in mcp.audit_records(broker.log_path) if line["event"] == "operation"]
+        tap.equal([(line["credential"], line["operation"], line["decision"], line["reason"],
+                    line["status"]) for line in lines],
+                  [("api", "get", "allowed", None, 200),
+                   ("api", None, "denied", "operation.no_match", 403)], "operations on record")
+        tap.equal(lines[0]["bytes"], {"in": 4, "out": 0})
+        tap.check(lines[0]["hashes"]["request"].startswith("sha256:"), str(lines[0]))
+        with open(broker.log_path, encoding="utf-8") as file:
+            tap.lacks(file.read(), SECRET, "audit log")
+
+
+def broker_denies():
+    rows = [
+        ({"scopes": ["exec"]}, ["api.get"], "needs the scope credential:use"),
+        ({"operations": []}, ["api.get"], "may not call api.get"),
+        ({"operations": ["api.create"]}, ["api.get"], "may not call api.get"),
+        ({"operations": ["api.create"]}, ["api.*"], "may not call api.*"),
+        ({"operations": ["other.*"]}, ["api.get"], "may not call api.get"),
+        ({"operations": ["*"]}, ["api.nothing"], "there is no operation api.nothing"),
+        ({"operations": ["*"]}, ["none.get"], "there is no operation none.get"),
+    ]
+    with place() as p:
+        for tenant, asked, text in rows:
+            with p.broker(**tenant) as broker, broker.client() as client:
+                answer = client.call("sandbox_exec", {**GET, "operations": asked})
+                tap.check(answer["isError"], text)
+                tap.contains(answer["content"][0]["text"], text)
+        tap.equal(p.server.connections, 0, "connections")
+
+
+def broker_template():
+    with place() as p:
+        with open(os.path.join(p.data, "templates.d", "host.json"), encoding="ascii") as file:
+            template = json.load(file)
+        with open(os.path.join(p.data, "templates.d", "api.json"), "w", encoding="ascii") as file:
+            json.dump({**template, "operations": ["api.get"]}, file)
+        with p.broker() as broker, broker.client() as client:
+            answer = client.call("sandbox_exec", {**GET, "template": "api"})
+            tap.check(answer["structuredContent"]["stdout"].startswith("fine{"), str(answer))
+        with p.broker(operations=["api.create"]) as broker, broker.client() as client:
+            answer = client.call("sandbox_exec", {**GET, "template": "api"})
+            tap.contains(answer["content"][0]["text"], "asked for by template api")
+
+
+def broker_reload():
+    """Row 58: a job keeps the menu that it began with; a bad one never comes into force."""
+    with place() as p, p.broker() as broker, broker.client() as client:
+        running = client.start("tools/call", {"name": "sandbox_exec", "arguments": {
+            "command": "curl -sS $API_URL/get/1; sleep 4; curl -sS $API_URL/get/2",
+            "operations": ["api.get"]}})
+        tap.check(tap.wait_until(lambda: p.server.connections == 1, 20), "the first request")
+        path = os.path.join(p.data, "credentials.d", "api.json")
+        with open(path, encoding="ascii") as file:
+            row = json.load(file)
+        row["operations"] = {"new": {"method": "GET", "path": "/new"}}
+        p.write("api", row)
+        os.kill(broker.pid, signal.SIGHUP)
+
+        def is_new():
+            answer = client.call("sandbox_exec", {"command": "curl -sS $API_URL/new",
+                                                  "operations": ["api.new"]})
+            return answer["content"][0]["text"].startswith("fine")
+
+        tap.check(tap.wait_until(is_new, 20), "the new menu is not in force")
+        tap.equal(client.wait(running)["structuredContent"]["stdout"], "finefine", "the old one")
+        row["operations"]["bad"] = {"method": "GET", "path": "/{x:slug}"}
+        p.write("api", row)
+        os.kill(broker.pid, signal.SIGHUP)
+        tap.check(is_new(), "a bad policy came into force")
+
+
 def tests():
-    for fn in (curl, python, only_what_was_asked_for, secret_is_not_inside, refused_by_name):
+    for fn in (curl, python, only_what_was_asked_for, secret_is_not_inside, refused_by_name,
+               broker_serves, broker_denies, broker_template, broker_reload):
         tap.case(fn.__name__.replace("_", " "), fn)
 
 

@@ -260,7 +260,8 @@ START_TEST(test_explain) {
                 "  templates    denied: tenant ci may not use the template \"node\"\n"
                 "  arguments    not asked\n"
                 "  workspaces   not asked\n"
-                "  egress       not asked\n";
+                "  egress       not asked\n"
+                "  operations   not asked\n";
         static const char allowed[] =
                 "allowed\n"
                 "rule         ci:tools.allow[0], ci.json:5\n"
@@ -273,7 +274,8 @@ START_TEST(test_explain) {
                 "  templates    a rule covers the template\n"
                 "  arguments    they keep those of line 7\n"
                 "  workspaces   if the call uses a folder of the host, it must be in /srv\n"
-                "  egress       nothing may be reached\n";
+                "  egress       nothing may be reached\n"
+                "  operations   a job may call none\n";
         _cleanup_(tenant_freep) Tenant *tenant = parse(full), *none = parse(nothing);
         _cleanup_(decision_done) Decision no = DECISION_NULL, yes = DECISION_NULL,
                                           absent = DECISION_NULL;

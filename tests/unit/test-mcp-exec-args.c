@@ -74,7 +74,9 @@ static const Bad bad[] = {
         {"{\"command\":\"a\",\"egress\":{}}", "egress: {} is no array"},
         {"{\"command\":\"a\",\"egress\":[{\"name\":\"*.com\",\"port\":1}]}",
          "egress[0].name: the name \"*.com\" would be"},
-        {"{\"command\":\"a\",\"operations\":[\"a.b\"]}", "operations are not built yet"},
+        {"{\"command\":\"a\",\"operations\":[\"a.b\",\"a\"]}",
+         "operations[1]: \"a\" names no operation"},
+        {"{\"command\":\"a\",\"operations\":\"a.b\"}", "operations: \"a.b\" is no array"},
         {"{\"command\":\"a\",\"cmd\":1}", "no argument \"cmd\"; the arguments are argv, command"},
 };
 

@@ -70,7 +70,7 @@ static const Row template_rows[] = {
         {"limits", "{\"memory\": \"65M\"}", RELOADED},
         {"on_hit", "\"refuse\"", RELOADED},
         {"egress", "[{\"name\": \"example.org\", \"port\": 443}]", RELOADED},
-        {"operations", "[]", IGNORED},
+        {"operations", "[\"a.b\"]", RELOADED},
         {"pool.min", "3", RELOADED},
         {"pool.max", "3", RELOADED},
 };
@@ -90,7 +90,7 @@ static const Row tenant_rows[] = {
         {"ceilings.sandboxes", "7", RELOADED},
         {"ceilings.on_excess", "\"clamp\"", RELOADED},
         {"egress", "[{\"name\": \"example.org\", \"port\": 443}]", RELOADED},
-        {"operations", "[]", IGNORED},
+        {"operations", "[\"a.b\"]", RELOADED},
         {"quotas", "{}", IGNORED},
 };
 
