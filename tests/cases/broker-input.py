@@ -107,7 +107,7 @@ BAD_ARGUMENTS = [
     ({"argv": ["a\0b"]}, "NUL"),
     ({"command": "true", "nope": 1}, "the arguments are argv, command"),
     ({"command": "true", "sandbox": "s-1"}, "sandbox is not built yet"),
-    ({"command": "true", "egress": [{"name": "a"}]}, "egress is not built yet"),
+    ({"command": "true", "egress": [{"name": "a"}]}, "egress[0]: \"port\" is missing"),
     ({"command": "true", "operations": ["a"]}, "names no operation"),
     ({"command": "true", "workspace": {"path": "/tmp", "mode": "cow"}}, "not built yet"),
     ({"command": "true", "workspace": {"path": "/tmp"}}, "no host directory"),
