@@ -99,9 +99,8 @@ static int add_passed(StrBuf *out, const Tenant *t, const ToolRights *tool, Eval
                                ? add_egress(out, t)
                                : strbuf_append_string(out, "the tool reaches nothing");
         default:
-                return tool->template_default
-                               ? add_operations(out, t)
-                               : strbuf_append_string(out, "the tool calls none");
+                return tool->template_default ? add_operations(out, t)
+                                              : strbuf_append_string(out, "the tool calls none");
         }
 }
 
