@@ -37,11 +37,12 @@ static void write_log(Relay *relay, RelayEndReason reason) {
         *entry = (LogEntry){.name = strdup(relay->listener->slot->name),
                             .port = relay->listener->port->port,
                             .address = relay->address,
-                            .chain = TAKE_PTR(relay->chain),
+                            .chain = relay->chain,
                             .end = reasons[reason],
                             .bytes_in = relay->in.bytes,
                             .bytes_out = relay->out.bytes,
                             .usec = now_usec() - relay->started_usec};
+        relay->chain = NULL;
         if (entry->name)
                 session->n_log++;
         else

@@ -121,7 +121,9 @@ static void on_socket_state(void *userdata, ares_socket_t fd, int readable, int 
 static struct timespec configuration_changed(void) {
         struct stat st;
 
-        return stat(RESOLV_CONF, &st) < 0 ? (struct timespec){} : st.st_mtim;
+        if (stat(RESOLV_CONF, &st) < 0)
+                return (struct timespec){};
+        return st.st_mtim;
 }
 
 static int channel_open(Resolver *resolver) {

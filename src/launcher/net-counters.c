@@ -46,7 +46,9 @@ static uint64_t value_below(const char *text, const char *protocol, const char *
         const char *names = find_line(text, protocol), *values = names ? next_line(names) : NULL;
         const size_t size = strlen(name);
 
-        while (names && values && *names != '\n') {
+        if (!names || !values)
+                return 0;
+        while (*names != '\n') {
                 names += strcspn(names, " \n");
                 values += strcspn(values, " \n");
                 if (*names != ' ' || *values != ' ')
