@@ -3,10 +3,18 @@
 #include "broker/budget.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
+
+struct BudgetUser {
+        LIST_ENTRY(BudgetUser) entry;
+        uid_t uid;
+        size_t clients;
+};
 
 static int count_open(size_t *ret_n) {
         size_t n = 0;
@@ -46,23 +54,50 @@ int budget_init(Budget *budget) {
         return 0;
 }
 
+static BudgetUser *budget_find_user(Budget *budget, uid_t uid) {
+        BudgetUser *user;
+
+        LIST_FOREACH (user, &budget->users, entry)
+                if (user->uid == uid)
+                        return user;
+        return NULL;
+}
+
 static size_t budget_free(const Budget *budget) {
         size_t used = budget->base + budget->clients + budget->crates;
 
         return used < budget->max ? budget->max - used : 0;
 }
 
-int budget_charge_client(Budget *budget) {
+int budget_charge_client(Budget *budget, uid_t uid) {
         size_t share = budget->max > budget->base ? (budget->max - budget->base) / 2 : 0;
+        BudgetUser *user = budget_find_user(budget, uid);
 
         if (budget->clients + BUDGET_CLIENT > share || budget_free(budget) < BUDGET_CLIENT)
                 return BUDGET_E_FULL;
+        if (user && uid != geteuid() && user->clients >= share - budget->clients)
+                return BUDGET_E_FULL;
+        if (!user) {
+                user = calloc(1, sizeof(*user));
+                if (!user)
+                        return BUDGET_E_FULL;
+                user->uid = uid;
+                LIST_INSERT_HEAD(&budget->users, user, entry);
+        }
+        user->clients += BUDGET_CLIENT;
         budget->clients += BUDGET_CLIENT;
         return 0;
 }
 
-void budget_release_client(Budget *budget) {
+void budget_release_client(Budget *budget, uid_t uid) {
+        BudgetUser *user = budget_find_user(budget, uid);
+
         budget->clients -= BUDGET_CLIENT;
+        user->clients -= BUDGET_CLIENT;
+        if (user->clients == 0) {
+                LIST_REMOVE(user, entry);
+                free(user);
+        }
 }
 
 bool budget_has_crate(const Budget *budget) {

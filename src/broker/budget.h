@@ -10,12 +10,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+typedef struct BudgetUser BudgetUser;
+
+LIST_HEAD(BudgetUserList, BudgetUser);
 
 typedef struct Budget {
-        size_t max;     /* the process's limit of open files */
-        size_t base;    /* what the broker itself holds, and room for passing needs */
-        size_t clients; /* charged for connections */
-        size_t crates;  /* charged for crates */
+        size_t max;                  /* the process's limit of open files */
+        size_t base;                 /* what the broker itself holds, and room for passing needs */
+        size_t clients;              /* charged for connections */
+        size_t crates;               /* charged for crates */
+        struct BudgetUserList users; /* who have connections */
 } Budget;
 
 enum {
@@ -24,6 +31,8 @@ enum {
 };
 
 #define BUDGET_CLIENT 1U
+/* Of a connection by TCP, which is nobody's. */
+#define BUDGET_UID_NONE ((uid_t) -1)
 /* Links, pipes, pidfd, timers and cgroup of one crate, plus the memfds that make it. */
 #define BUDGET_CRATE 16U
 /* Plans under construction, a connection that is accepted only to be refused, /proc files. */
@@ -32,9 +41,10 @@ enum {
 /* Raises the soft limit of open files to the hard one and counts what is open. To be called when
  * everything that stays open is. */
 int budget_init(Budget *budget);
-/* Connections get at most half, so that they cannot shut out the work that they ask for. */
-int budget_charge_client(Budget *budget);
-void budget_release_client(Budget *budget);
+/* Connections get at most half, so that they cannot shut out the work that they ask for; and nobody
+ * but the broker's own user gets more of it than he leaves to others. */
+int budget_charge_client(Budget *budget, uid_t uid);
+void budget_release_client(Budget *budget, uid_t uid);
 bool budget_has_crate(const Budget *budget);
 void budget_charge_crate(Budget *budget);
 void budget_release_crate(Budget *budget);

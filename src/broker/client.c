@@ -30,7 +30,7 @@ Client *client_free(Client *client) {
         sd_event_source_disable_unref(client->end);
         sd_event_source_disable_unref(client->resume);
         fd_close(client->fd);
-        budget_release_client(&manager->budget);
+        budget_release_client(&manager->budget, client->who.uid);
         framer_done(&client->framer);
         outbox_done(&client->outbox);
         client_workspace_done(&client->workspace);
@@ -343,9 +343,9 @@ static int client_hand_over(Client *client, const char *data, size_t size) {
 
         client->io = sd_event_source_disable_unref(client->io);
         client_end(client);
-        if (budget_charge_client(&client->manager->budget) != 0)
+        if (budget_charge_client(&client->manager->budget, client->who.uid) != 0)
                 return 0;
-        r = http_client_new(client->manager, TAKE_FD(client->fd), false, data, size);
+        r = http_client_new(client->manager, TAKE_FD(client->fd), client->who.uid, data, size);
         return error_trace(r);
 }
 
@@ -462,8 +462,8 @@ int client_new(Manager *manager, int fd, Peer *who) {
         client = calloc(1, sizeof(Client));
         if (!client) {
                 fd_close(fd);
+                budget_release_client(&manager->budget, who->uid);
                 peer_done(who);
-                budget_release_client(&manager->budget);
                 return error_origin(-ENOMEM);
         }
 

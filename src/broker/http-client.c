@@ -46,7 +46,7 @@ struct HttpClient {
         LIST_ENTRY(HttpClient) entry;
         Manager *manager;
         int fd;
-        bool tcp;
+        uid_t uid; /* BUDGET_UID_NONE: it came by TCP */
         HttpPhase phase;
         HttpParser *parser;
         StrBuf input; /* read, and not parsed yet */
@@ -69,13 +69,13 @@ HttpClient *http_client_free(HttpClient *client) {
         manager = client->manager;
         LIST_REMOVE(client, entry);
         manager->n_http_clients--;
-        manager->n_http_tcp -= client->tcp;
+        manager->n_http_tcp -= client->uid == BUDGET_UID_NONE;
         sd_event_source_disable_unref(client->io);
         sd_event_source_disable_unref(client->timer);
         sd_event_source_disable_unref(client->resume);
         sd_event_source_disable_unref(client->end);
         fd_close(client->fd);
-        budget_release_client(&manager->budget);
+        budget_release_client(&manager->budget, client->uid);
         http_parser_free(client->parser);
         strbuf_done(&client->input);
         outbox_done(&client->outbox);
@@ -364,7 +364,7 @@ static int client_add_sources(HttpClient *client) {
         return r < 0 ? error_origin(r) : 0;
 }
 
-int http_client_new(Manager *manager, int fd, bool tcp, const char *data, size_t size) {
+int http_client_new(Manager *manager, int fd, uid_t uid, const char *data, size_t size) {
         _cleanup_(http_client_freep) HttpClient *client = NULL;
         const HttpLimits limits = HTTP_LIMITS_DEFAULT;
         int r;
@@ -372,16 +372,16 @@ int http_client_new(Manager *manager, int fd, bool tcp, const char *data, size_t
         client = calloc(1, sizeof(HttpClient));
         if (!client) {
                 fd_close(fd);
-                budget_release_client(&manager->budget);
+                budget_release_client(&manager->budget, uid);
                 return error_origin(-ENOMEM);
         }
 
         client->manager = manager;
         client->fd = fd;
-        client->tcp = tcp;
+        client->uid = uid;
         LIST_INSERT_HEAD(&manager->http_clients, client, entry);
         manager->n_http_clients++;
-        manager->n_http_tcp += tcp;
+        manager->n_http_tcp += uid == BUDGET_UID_NONE;
         r = http_parser_new(&limits, &client->parser);
         if (r == 0)
                 r = strbuf_append(&client->input, data, size);
@@ -409,11 +409,11 @@ void http_client_admit(Manager *manager, int connection) {
         int r;
 
         if (manager->n_http_tcp >= HTTP_CLIENT_TCP_MAX ||
-            budget_charge_client(&manager->budget) != 0) {
+            budget_charge_client(&manager->budget, BUDGET_UID_NONE) != 0) {
                 refuse(fd);
                 return;
         }
-        r = http_client_new(manager, TAKE_FD(fd), true, NULL, 0);
+        r = http_client_new(manager, TAKE_FD(fd), BUDGET_UID_NONE, NULL, 0);
         if (r < 0)
                 (void) log_errno(r, "a connection could not be served");
 }

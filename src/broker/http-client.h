@@ -16,9 +16,9 @@
 
 /*
  * Consumes fd, also on failure. data is what was read already. The budget was charged by the caller
- * and is released with it.
+ * for that user and is released with it.
  */
-int http_client_new(Manager *manager, int fd, bool tcp, const char *data, size_t size);
+int http_client_new(Manager *manager, int fd, uid_t uid, const char *data, size_t size);
 /* Takes a connection by TCP, or refuses it. Consumes fd. */
 void http_client_admit(Manager *manager, int fd);
 HttpClient *http_client_free(HttpClient *client);

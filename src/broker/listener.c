@@ -248,7 +248,7 @@ static void refuse_full(Manager *manager, int fd) {
 
         if (strbuf_appendf(&text,
                            "the broker has %zu connections and its limit of %zu open files allows "
-                           "no more: try again later, or raise the limit",
+                           "you no more: close some, try again later, or raise the limit",
                            manager->n_clients, manager->budget.max) == 0)
                 refuse(fd, text.data);
 }
@@ -297,7 +297,7 @@ static void listener_admit(Manager *manager, int connection) {
                 return;
         }
 
-        if (budget_charge_client(&manager->budget) != 0) {
+        if (budget_charge_client(&manager->budget, peer.uid) != 0) {
                 refuse_full(manager, fd);
                 return;
         }

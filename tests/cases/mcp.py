@@ -691,30 +691,8 @@ def jobs_leave_nothing(broker):
 
 def few_files():
     """With 64 files: what is new is refused by name, what runs goes on, and nothing spins."""
-    wrapper = tap.write(
-        os.path.join(tap.folder("few"), "agentcrated"),
-        f"#!/bin/sh\nulimit -n 64\nexec {tap.libexec('agentcrated')} \"$@\"\n",
-        0o755,
-    )
-    with FewFiles(wrapper) as broker:
+    with mcp.Broker(open_files=64) as broker:
         few_files_with(broker)
-
-
-class FewFiles(mcp.Broker):
-    """A broker started by a wrapper."""
-
-    def __init__(self, wrapper):
-        launcher_dir = os.path.dirname(tap.libexec("agentcrate-launcher"))
-        folder = os.path.dirname(wrapper)
-        self.saved = os.environ.get("AGENTCRATE_LIBEXEC_DIR")
-        os.environ["AGENTCRATE_LIBEXEC_DIR"] = folder
-        try:
-            super().__init__(env=tap.clean_env(AGENTCRATE_LIBEXEC_DIR=launcher_dir))
-        finally:
-            if self.saved is None:
-                del os.environ["AGENTCRATE_LIBEXEC_DIR"]
-            else:
-                os.environ["AGENTCRATE_LIBEXEC_DIR"] = self.saved
 
 
 def cpu_seconds(pid):

@@ -4,6 +4,7 @@
 """Tenants: who sees which tools, which calls are denied and how that is told, and a policy that
 changes while the broker runs. And agentcrate policy, which tells the same without a broker."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -47,8 +48,8 @@ class Place:
     def env(self):
         return tap.clean_env(AGENTCRATE_DATA_DIR=self.path)
 
-    def broker(self):
-        return mcp.Broker(env=self.env())
+    def broker(self, **options):
+        return mcp.Broker(env=self.env(), **options)
 
 
 def tenant(*uids, **keys):
@@ -195,6 +196,26 @@ def strangers():
     # None of them is a call that the next broker would have to end.
     with open(os.path.join(broker.state, "audit.head"), encoding="ascii") as file:
         tap.equal(json.load(file)["open"], 0)
+
+
+def crowd():
+    """One who connects as often as he may leaves room for others, however they speak."""
+    place = Place(alice=tenant(ALICE), bob=tenant(BOB))
+    with place.broker(open_files=128) as broker:
+        held = [As(broker, ALICE, hello=False).client for _ in range(80)]
+        for client in held[::2]:
+            # One that was refused is gone.
+            with contextlib.suppress(OSError):
+                client.send_bytes(b"GET")
+        held += [As(broker, ALICE, hello=False).client for _ in range(80)]
+        with As(broker, ALICE, hello=False).client as more:
+            tap.contains(more.receive()["error"]["message"], "close some")
+        with As(broker, BOB) as bob:
+            works(call(bob))
+        for client in held:
+            client.close()
+        with As(broker, ALICE) as alice:
+            works(call(alice))
 
 
 def groups():
@@ -675,6 +696,7 @@ def tests():
     if os.geteuid() == 0:
         tap.case("two users on one socket see and may do different things", two_users)
         tap.case("strangers are refused, recorded and counted", strangers)
+        tap.case("one user's connections leave room for others", crowd)
         tap.case("groups are asked after users, and not two of them", groups)
     tap.case("a user's broker serves its user", owner)
     tap.case("scopes and templates", scopes_and_templates)

@@ -202,16 +202,18 @@ def check_pairs(records):
 
 class Broker:
     """agentcrated on a socket and with an audit log of its own, ended at the end of the with block.
-    state: the folder of the log; without one the log is looked at when the broker has stopped."""
+    state: the folder of the log; without one the log is looked at when the broker has stopped.
+    open_files: how many it may have."""
 
-    def __init__(self, *options, env=None, path=None, state=None):
+    def __init__(self, *options, env=None, path=None, state=None, open_files=None):
         self.path = path or os.path.join(tap.folder("broker"), "agentcrate.sock")
         self.state = state or tap.folder("state")
         self.check = state is None
         env = {**(env or tap.clean_env()), "AGENTCRATE_STATE_DIR": self.state}
+        limited = ["/usr/bin/prlimit", f"--nofile={open_files}"] if open_files else []
         self.log = open(self.path + ".log", "w+b")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(
-            [tap.libexec("agentcrated"), "--listen", self.path, *options],
+            [*limited, tap.libexec("agentcrated"), "--listen", self.path, *options],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
