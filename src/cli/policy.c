@@ -269,25 +269,43 @@ static int scan_args(const char *args, JsonDoc **ret_doc) {
         return 0;
 }
 
-/* What is wrong with the arguments in themselves, which no policy has to say. */
-static int explain_request(const char *tool, const JsonDoc *doc) {
+/*
+ * What is judged once the arguments are plain values: the template's and the call's destinations
+ * and operations. *ret_fault: what is wrong with the request in itself, which no policy has to say.
+ */
+static int evaluate_request(const Policy *policy, const Tenant *tenant, const ToolRights *tool,
+                            const JsonDoc *doc, Decision *decision, char **ret_fault) {
+        static const DestinationList reach_none = {};
+        static const StrV call_none = STRV_NULL;
         _cleanup_(exec_args_done) ExecArgs args = {};
-        _cleanup_(freep) char *text = NULL;
+        const Template *template;
+        const char *name;
         int r;
 
-        if (!string_equal(tool, TOOL_SANDBOX_EXEC))
-                return EXIT_SUCCESS;
-        r = exec_args_parse(doc, json_doc_root(doc), &args, &text);
-        if (r != EXEC_ARGS_E_INVALID)
-                return error_fold(r);
-        printf("But the request is refused, for it is wrong in itself: %s\n", text);
-        return EXIT_DENIED;
+        if (!decision->allowed || !string_equal(tool->name, TOOL_SANDBOX_EXEC))
+                return 0;
+        r = exec_args_parse(doc, doc ? json_doc_root(doc) : NULL, &args, ret_fault);
+        if (r != 0)
+                return r == EXEC_ARGS_E_INVALID ? 0 : error_trace(r);
+        name = args.template ?: tool->template_default;
+        template = policy_find_template(policy, name);
+        if (!template && args.template)
+                return asprintf(ret_fault, "there is no template \"%s\"", args.template) < 0
+                               ? error_origin(-ENOMEM)
+                               : 0;
+        r = evaluate_egress(tenant, name, template ? &template->egress : &reach_none, &args.egress,
+                            decision);
+        if (r == 0 && decision->allowed)
+                r = evaluate_operations(tenant, name, template ? &template->operations : &call_none,
+                                        &args.operations, decision);
+        return error_trace(r);
 }
 
 static int run_explain(const PolicyOptions *options, const Policy *policy) {
         _cleanup_(decision_done) Decision decision = DECISION_NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        _cleanup_(freep) char *fault = NULL;
         const ToolRights *tool;
         const Tenant *tenant;
         int r;
@@ -303,14 +321,16 @@ static int run_explain(const PolicyOptions *options, const Policy *policy) {
                 return r;
 
         r = evaluate(tenant, tool, doc, doc ? json_doc_root(doc) : NULL, &decision);
+        if (r == 0 && doc)
+                r = evaluate_request(policy, tenant, tool, doc, &decision, &fault);
         if (r == 0)
                 r = explain_decision(&decision, tool, &text);
         if (r < 0)
                 return error_trace(r);
         (void) fwrite(text.data, 1, text.size, stdout);
-        if (!decision.allowed)
-                return EXIT_DENIED;
-        return options->args ? explain_request(tool->name, doc) : EXIT_SUCCESS;
+        if (fault)
+                printf("But the request is refused, for it is wrong in itself: %s\n", fault);
+        return decision.allowed && !fault ? EXIT_SUCCESS : EXIT_DENIED;
 }
 
 /* --- the command --- */

@@ -675,6 +675,14 @@ def explain():
     tap.equal(ran.text.splitlines()[0], "allowed")
     tap.contains(ran.text, "wrong in itself: ")
     tap.contains(ran.text, "argw")
+    for args, first, words in (
+        ({"egress": [{"name": "a.example", "port": 80}]}, "denied", "me:scopes"),
+        ({"operations": ["forge.list"]}, "denied", "me:scopes"),
+        ({"template": "nowhere"}, "allowed", 'wrong in itself: there is no template "nowhere"'),
+    ):
+        ran = policy(place, *asked, "--args", json.dumps({"argv": ["true"], **args})).expect(1)
+        tap.equal(ran.text.splitlines()[0], first)
+        tap.contains(ran.text, words)
     ran = policy(place, "explain", "--tenant", "none", "--tool", TOOL).expect(1)
     tap.contains(ran.text, "none:tools.deny[0]")
     for words, text in (
