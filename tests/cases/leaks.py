@@ -5,9 +5,9 @@
 # test-timeout: 1200
 # vm-as: root
 # vm-timeout: 900
-"""Nothing is left: 1,000 jobs in a row (400 as a plain user) and 200 in parallel, by agentcrate-run
-and by a broker; one in ten is killed, meets a limit or is cancelled. Before and after, processes,
-descriptors, mounts, net namespaces, cgroups, files and IPC objects are equal.
+"""Nothing is left: 1,000 jobs in a row and 200 in parallel, by agentcrate-run and by a broker; one
+in ten is killed, meets a limit or is cancelled. Before and after, processes, descriptors, mounts,
+net namespaces, cgroups, files and IPC objects are equal.
 
 In the emulated machine there are fewer jobs, but real limits: cgroups of every crate, which have to
 go altogether, those included of which the kernel alone still knows.
@@ -26,8 +26,6 @@ import tap
 
 IN_VM = "AGENTCRATE_TEST_VM" in os.environ
 IN_ROW, IN_PARALLEL, AT_ONCE = (42, 26, 4) if IN_VM else (1000, 200, 24)
-if tap.WHO == "user" and not IN_VM:
-    IN_ROW = 400  # after root's thousand: what a user's crates have of their own shows in fewer
 # One in so many jobs does something about its end.
 ODD = 3 if IN_VM else 10
 HANG = 180
