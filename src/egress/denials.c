@@ -5,8 +5,13 @@
 #include <string.h>
 
 static const char *const kinds[_DENIAL_KIND_MAX] = {
-        [DENIAL_DNS] = "dns",   [DENIAL_ADDRESS] = "address", [DENIAL_SNI] = "sni",
-        [DENIAL_HOST] = "host", [DENIAL_LIMIT] = "limit",     [DENIAL_OPERATION] = "operation",
+        [DENIAL_DNS] = "dns",
+        [DENIAL_ADDRESS] = "address",
+        [DENIAL_SNI] = "sni",
+        [DENIAL_HOST] = "host",
+        [DENIAL_LIMIT] = "limit",
+        [DENIAL_OPERATION] = "operation",
+        [DENIAL_UNREACHABLE] = "unreachable",
 };
 
 const char *denial_kind_to_string(DenialKind kind) {

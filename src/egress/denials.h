@@ -22,7 +22,8 @@ typedef enum DenialKind {
         DENIAL_SNI,     /* TLS for another name, for none, or no TLS */
         DENIAL_HOST,    /* HTTP for another host, or what is no HTTP */
         DENIAL_LIMIT,
-        DENIAL_OPERATION, /* what is no operation of a credential's, or one more than allowed */
+        DENIAL_OPERATION,   /* what is no operation of a credential's, or one more than allowed */
+        DENIAL_UNREACHABLE, /* what was allowed, and could not be had: nobody refused it here */
         _DENIAL_KIND_MAX,
 } DenialKind;
 

@@ -157,6 +157,8 @@ static void on_dialled(void *userdata, int fd, const Address *address) {
 
         relay->dial = NULL;
         if (fd < 0) {
+                denials_add(&session->denials, DENIAL_UNREACHABLE, relay->listener->slot->name,
+                            "not-connected", NULL);
                 relay_end(relay, RELAY_UNREACHABLE);
                 return;
         }
@@ -210,6 +212,8 @@ static void on_resolved(void *userdata, const ResolverAnswer *answer) {
         if (answer->chain[0])
                 relay->chain = strdup(answer->chain);
         if (answer->error || answer->n_addresses == 0) {
+                denials_add(&relay->session->denials, DENIAL_UNREACHABLE,
+                            relay->listener->slot->name, "not-resolved", NULL);
                 relay_end(relay, RELAY_UNRESOLVED);
                 return;
         }

@@ -339,6 +339,22 @@ def row_11():
         tap.equal([row["class"] for row in judged(address, everything)], ["metadata"], address)
 
 
+def unreachable():
+    """What was allowed and could not be had is told with why: else a job has no trace of it."""
+    answers = {"shut.example": [("A", "127.0.0.1")]}
+    with egress.Resolver(**answers) as resolver, egress.Egress() as program:
+        rows = [{"name": name, "port": 9, "addresses": ["127.0.0.0/8"]}
+                for name in ("gone.example", "shut.example")]
+        session = egress.Session(program, rows, resolver)
+        for row in rows:
+            tap.equal(refused(session, 9, name=row["name"]), "reset", row["name"])
+        report = session.close()
+    tap.equal(denied(report, "unreachable"),
+              [{"kind": "unreachable", "name": "gone.example", "reason": "not-resolved", "count": 1},
+               {"kind": "unreachable", "name": "shut.example", "reason": "not-connected",
+                "count": 1}])
+
+
 def row_13():
     """In a net namespace that has an address which nothing else forbids."""
     ran = tap.run(["unshare", *(() if os.geteuid() == 0 else ("-Ur",)), "-n", sys.executable, "-B",
@@ -916,6 +932,7 @@ def main():
     tap.case("row 62: a flood of questions", row_62)
     tap.case("row 10: addresses of each class", row_10)
     tap.case("row 11: metadata, although everything is opened", row_11)
+    tap.case("an allowed name that cannot be had is told of", unreachable)
     tap.case("row 13: addresses of this machine", row_13)
     tap.case("what the operator denies is not opened", policy_denies)
     tap.case("row 14: rebinding", row_14)
