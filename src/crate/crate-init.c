@@ -217,6 +217,8 @@ static int on_init_exited(void *userdata, Frame *frame) {
         result->n_refused = exited.net_refused;
         result->n_unrouted = exited.net_unrouted;
         crate_look_back(crate);
+        /* init has waited for that: it was the last one to hold the cgroup. */
+        (void) shutdown(crate->init.fd, SHUT_WR);
         crate_name_killed(crate, &exited);
         crate_end(crate);
         crate->init.state = CRATE_STATE_ENDED;

@@ -311,6 +311,16 @@ static void init_loop(Init *init) {
         }
 }
 
+/* Once nobody is left in a scope the service manager removes it, and with it what the host has yet
+ * to read. So the last one waits until the host has read it, which it says by closing its side, or
+ * has gone; a host that was stopped finds all as it was. */
+static void init_wait_for_host(const Init *init) {
+        struct pollfd fd = {.fd = init->link.fd, .events = POLLRDHUP};
+
+        while (poll(&fd, 1, -1) < 0 && errno == EINTR)
+                ;
+}
+
 static int init_open_signals(ProtoFailure *ret_failure) {
         sigset_t all;
         int fd;
@@ -355,5 +365,7 @@ _noreturn_ void init_run(InitContext *context) {
                 (void) close(view.fds[i]);
 
         init_loop(&init);
+        if (init.done && context->has_cgroup)
+                init_wait_for_host(&init);
         _exit(EXIT_SUCCESS);
 }

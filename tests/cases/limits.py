@@ -17,6 +17,7 @@ goes by agentcrate-run only: there is a user's broker in vm/inside-units.py.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -282,6 +283,20 @@ def no_swap(way):
     text = "x = bytearray(300*2**20); print(len(x)); import time; time.sleep(9)"
     job = way.run("python3", "-c", text, limits={"memory": 64 * MIB})
     check_breach(job.record, {"memory": 64 * MIB}, "memory")
+
+
+def late_reader():
+    """The host sleeps while its job falls. Whoever made the cgroup may remove it once nobody is left
+    in it, and the limit is named nevertheless."""
+    text = f"import time; time.sleep({2 * SLOW}); x = bytearray(300*2**20); time.sleep(60)"
+    with subprocess.Popen([tap.program("agentcrate-run"), "--json", "--limit=memory=64M", "--",
+                           "python3", "-c", text], stdout=subprocess.PIPE) as process:
+        time.sleep(SLOW)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(3 + 1.5 * SLOW)
+        process.send_signal(signal.SIGCONT)
+        record = json.loads(process.communicate(timeout=60 * SLOW)[0])
+    check_breach(record, {"memory": 64 * MIB}, "memory")
 
 
 def others_of_the_uid():
@@ -622,6 +637,7 @@ def main():
     table()
     cases()
     tap.case("LIM-07 other processes of the uid", others_of_the_uid)
+    tap.case("LIM-01 a host that reads late", late_reader)
     tap.case("what nothing can enforce is refused by name (agentcrate-run)", refused_by_run)
     if not IN_VM:
         tap.case("bad figures on the command line", bad_options)
