@@ -400,7 +400,7 @@ static int parse_operations(ExecParser *parser, const JsonNode *node) {
 }
 
 /* In the order in which they are parsed: limits comes after timeout_ms, since both set wall_time.
- */
+ * What is hidden comes last, where exec_args_name() ends. */
 static const ExecArgument arguments[] = {
         {"argv", parse_argv, false},
         {"command", parse_command, false},
@@ -415,8 +415,8 @@ static const ExecArgument arguments[] = {
         {"template", parse_template, false},
         {"workspace", parse_workspace, false},
         {"egress", parse_egress, false},
-        {"sandbox", parse_sandbox, true},
         {"operations", parse_operations, false},
+        {"sandbox", parse_sandbox, true},
 };
 
 const char *exec_args_name(size_t i) {
