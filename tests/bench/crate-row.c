@@ -227,10 +227,11 @@ static bool is_ready(const CrateRow *row) {
 /* Each crate takes one. */
 static int plan_egress(CrateRow *row, CrateError *error) {
         const EgressSettings settings = egress_settings(&row->config.egress);
+        const EgressGrants none = {};
 
         if (!row->egress || row->plans.egress)
                 return 0;
-        return egress_plan_new(&row->destinations, &settings, &row->plans.egress, error);
+        return egress_plan_new(&row->destinations, &none, &settings, &row->plans.egress, error);
 }
 
 static int run_crate(CrateRow *row) {
