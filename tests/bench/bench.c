@@ -35,16 +35,33 @@ uint64_t bench_percentile(uint64_t *samples, size_t n_samples, unsigned p) {
         return samples[(n_samples - 1) * p / 100];
 }
 
+/* What a row leaves behind for the kernel to clear away falls on the one that follows, which shall
+ * not always be the same. */
+static void shuffle(size_t *order, size_t n) {
+        for (size_t i = n; i > 1; i--) {
+                size_t j = (size_t) random() % i, taken = order[i - 1];
+
+                order[i - 1] = order[j];
+                order[j] = taken;
+        }
+}
+
 int bench_rows_run(BenchRow *rows, size_t n_rows, size_t runs) {
+        _cleanup_(freep) size_t *order = calloc(n_rows, sizeof(*order));
+
+        if (!order)
+                return -ENOMEM;
         for (size_t i = 0; i < n_rows; i++) {
+                order[i] = i;
                 rows[i].samples = calloc(runs, sizeof(uint64_t));
                 if (!rows[i].samples)
                         return -ENOMEM;
         }
 
-        for (size_t run = 0; run < runs + WARM_UP; run++)
+        for (size_t run = 0; run < runs + WARM_UP; run++) {
+                shuffle(order, n_rows);
                 for (size_t i = 0; i < n_rows; i++) {
-                        BenchRow *row = &rows[i];
+                        BenchRow *row = &rows[order[i]];
                         uint64_t nsec = 0;
 
                         if (row->skip || row->error < 0)
@@ -53,6 +70,7 @@ int bench_rows_run(BenchRow *rows, size_t n_rows, size_t runs) {
                         if (row->error == 0 && run >= WARM_UP)
                                 row->samples[row->n_samples++] = nsec;
                 }
+        }
         return 0;
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Measuring: rows of one table are measured by turns, so that what else the machine does falls on
- * all of them alike, and are shown as ratios to the first.
+ * Measuring: rows of one table are measured by turns, each round in another order, so that what
+ * else the machine does falls on all of them alike, and are shown as ratios to the first.
  */
 
 #include <stddef.h>
