@@ -9,6 +9,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "basic/utf8.h"
 #include "policy/reader.h"
 
 /* --- folders --- */
@@ -207,6 +208,10 @@ static int read_certificates(const PolicyFiles *files, DiagList *diags, Credenti
         if (r == SOURCE_E_MISSING)
                 r = diag_add(diags, credential->file, 0, 0, "ca", "there is no file %s",
                              credential->ca);
+        else if (r == 0 && (memchr(credential->ca_text, 0, size) ||
+                            !utf8_is_valid(credential->ca_text, size)))
+                r = diag_add(diags, credential->file, 0, 0, "ca",
+                             "%s is no text; give a file of certificates in PEM", credential->ca);
         return r < 0 ? error_trace(r) : 0;
 }
 

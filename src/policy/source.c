@@ -155,6 +155,7 @@ int source_read(const char *file, SourceTrust trust, DiagList *diags, char **ret
         if (size == room)
                 return fault(diags, file, "was changed while it was read");
 
+        text[size] = 0;
         *ret_text = TAKE_PTR(text);
         *ret_size = size;
         return 0;

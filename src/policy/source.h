@@ -34,7 +34,7 @@ extern const SourceFolder source_templates, source_tenants, source_credentials;
 bool source_name_is_valid(const char *name);
 /*
  * Reads a whole file: a regular one of at most 1 MiB that is trusted. *ret_text is owned by the
- * caller.
+ * caller, and ends with a NUL, which *ret_size does not count.
  */
 int source_read(const char *file, SourceTrust trust, DiagList *diags, char **ret_text,
                 size_t *ret_size);

@@ -7,6 +7,7 @@
 #include "basic/macros.h"
 #include "policy/dump.h"
 #include "policy/policy.h"
+#include "policy/source.h"
 
 /* Two folders, vendor/ and admin/, made anew for each test. */
 typedef struct Folders {
@@ -142,6 +143,58 @@ START_TEST(test_missing_folders) {
 
         ck_assert_int_eq(strv_appendf(&folders.dirs, "%s/nowhere", folders.base), 0);
         check_load(&folders, "", &policy);
+}
+END_TEST
+
+/* What is read is a string wherever the heap puts it. */
+START_TEST(test_source_text) {
+        static const char content[] =
+                "a text that is not JSON, such as a certificate, and is read whole";
+        _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
+        _cleanup_(freep) char *path = NULL, *text = NULL;
+        volatile char *before = malloc(sizeof(content));
+        size_t size;
+        FOLDERS;
+
+        put(&folders, "admin/text", content);
+        path = path_of(&folders, "admin/text");
+        for (size_t i = 0; i < sizeof(content); i++)
+                before[i] = 'x';
+        free((void *) before);
+        ck_assert_int_eq(source_read(path, SOURCE_TRUST_USER, &diags, &text, &size), 0);
+        ck_assert_uint_eq(size, sizeof(content) - 1);
+        ck_assert_str_eq(text, content);
+}
+END_TEST
+
+START_TEST(test_certificates) {
+        _cleanup_(freep) char *folder = NULL, *json = NULL, *ca = NULL, *expected = NULL;
+        _cleanup_(policy_freep) Policy *policy = NULL, *none = NULL;
+        FOLDERS;
+
+        folder = path_of(&folders, "admin/credentials.d");
+        ca = path_of(&folders, "admin/ca.pem");
+        make_folder(folder);
+        ck_assert_int_gt(
+                asprintf(&json,
+                         "{\"upstream\": \"https://a.example\", \"secret\": \"s\", "
+                         "\"attach\": {\"as\": \"bearer\"}, \"ca\": \"%s\", "
+                         "\"operations\": {\"x\": {\"method\": \"GET\", \"path\": \"/x\"}}}",
+                         ca),
+                0);
+        put(&folders, "admin/credentials.d/a.json", json);
+        put(&folders, "admin/ca.pem", "certificates");
+        check_load(&folders, "", &policy);
+        ck_assert_uint_eq(policy->n_credentials, 1);
+        ck_assert_str_eq(policy->credentials[0]->ca_text, "certificates");
+
+        put(&folders, "admin/ca.pem", "\xff");
+        ck_assert_int_gt(asprintf(&expected,
+                                  "admin/credentials.d/a.json: ca: %s is no text; give a file of "
+                                  "certificates in PEM\n",
+                                  ca),
+                         0);
+        check_load(&folders, expected, &none);
 }
 END_TEST
 
@@ -665,6 +718,8 @@ int main(void) {
         tcase_add_test(tcase, test_system_trust);
         tcase_add_test(tcase, test_system_connection);
         tcase_add_test(tcase, test_dump_identity);
+        tcase_add_test(tcase, test_source_text);
+        tcase_add_test(tcase, test_certificates);
         tcase_add_test(tcase, test_digest);
         tcase_add_test(tcase, test_references);
         tcase_add_test(tcase, test_warnings);
