@@ -98,7 +98,7 @@ class Bench:
 
     def refused(self, status, reason, *args, **kwargs):
         """Asks, and is refused without anything being sent."""
-        before = self.server.connections
+        before = self.server.n_connections
         answer = self.ask(*args, **kwargs)
         self.was_refused(answer, status, reason, before)
         return answer
@@ -109,7 +109,7 @@ class Bench:
         told = self.program.wait_operations(len(self.program.operations) + 1)[-1]
         tap.equal((told["denied"], told["reason"], told["status"]), (True, reason, status),
                   "what the host was told")
-        tap.equal(self.server.connections, before, "connections to the upstream")
+        tap.equal(self.server.n_connections, before, "connections to the upstream")
 
     def failed(self, reason, status=502, target="/get"):
         """Asks, and gets the named failure of the upstream's answer."""
@@ -194,7 +194,7 @@ def keeps_connection():
         while got.count(b"0\r\n\r\n") < 2:
             got += job.recv(65536)
         tap.equal(got.count(b"fine"), 2, "answers to two requests at once")
-        tap.equal(b.server.connections, 5, "a connection for each request")
+        tap.equal(b.server.n_connections, 5, "a connection for each request")
 
 
 def streams():
@@ -260,7 +260,7 @@ def attachments():
 def row_28():
     with bench() as b:
         for host in "evil.example", "api.crate.internal:443", "api.crate.internal.evil.example", "x":
-            before = b.server.connections
+            before = b.server.n_connections
             answer = b.send(f"GET /get HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
                             .encode())
             b.was_refused(answer, 421, "request.host", before)
@@ -274,7 +274,7 @@ def row_29():
                              ("OPTIONS *", 405), ("TRACE /get", 405), ("OPTIONS /get", 405)):
             answer = b.send(f"{line} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
             tap.equal(answer.status, status, line)
-        tap.equal(b.server.connections, 0, "connections to the upstream")
+        tap.equal(b.server.n_connections, 0, "connections to the upstream")
 
 
 def row_30():
@@ -315,7 +315,7 @@ def row_32():
             answer = b.send((shape + smuggled).encode("latin-1"))
             tap.equal(answer.status, 400, repr(shape[len(head):]))
             tap.equal(answer.data.count(b"HTTP/1.1 "), 1, f"answers to {shape[len(head):]!r}")
-        tap.equal(b.server.connections, 0, "connections to the upstream")
+        tap.equal(b.server.n_connections, 0, "connections to the upstream")
 
 
 def row_33():
@@ -328,7 +328,7 @@ def row_33():
         first = b.server.requests[0]
         tap.equal((first.target, first.body, first.field("content-length"),
                    first.field("transfer-encoding")), ("/items", b"[]", ["2"], []))
-        tap.equal(b.server.connections, 2, "connections for two requests")
+        tap.equal(b.server.n_connections, 2, "connections for two requests")
 
 
 def row_34():
@@ -361,7 +361,7 @@ def row_37():
                   ["Content-Type: multipart/form-data; boundary=x"], b"--x--")
         b.refused(400, "operation.body", "POST", "/items", as_json, b'{"a":1,"a":2}')
         b.refused(400, "operation.body", "GET", "/get", as_json, b"{}")
-        before = b.server.connections
+        before = b.server.n_connections
         answer = b.send(f"PUT /raw HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n"
                         .encode() + b"10000\r\n" + b"x" * 65536 + b"\r\n"
                         + b"10000\r\n" * 1 + b"x" * 65536 + b"\r\n" + (b"ffff\r\n" + b"y" * 65535
@@ -518,7 +518,7 @@ def row_50():
         got = b.ask()
         tap.equal((got.status, got.body), (302, b"fine"))
         tap.equal(sorted(got.fields), ["connection", "transfer-encoding"])
-        tap.equal(b.server.connections, 1, "connections")
+        tap.equal(b.server.n_connections, 1, "connections")
 
 
 def row_52():

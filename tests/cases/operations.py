@@ -94,7 +94,7 @@ def only_what_was_asked_for():
     with place() as p:
         run = p.run("curl", "-sS", "-X", "POST", "http://api.crate.internal/items")
         tap.contains(str(run.out), "operation.no_match")
-        tap.equal(p.server.connections, 0, "connections")
+        tap.equal(p.server.n_connections, 0, "connections")
         run = p.run("curl", "-sS", "http://other.crate.internal/get/7")
         tap.check(run.rc == 6, f"curl of another name: {run}")
 
@@ -124,7 +124,7 @@ def refused_by_name():
         run = p.run("true")
         tap.equal(run.rc, 125, "a secret that is missing")
         tap.contains(str(run.err), "the secret token is missing")
-        tap.equal(p.server.connections, 0, "connections")
+        tap.equal(p.server.n_connections, 0, "connections")
         for bad in "api", "*", "api.", "Api.get", "api.get.more":
             tap.equal(p.run("true", operations=[bad]).rc, 125, bad)
 
@@ -168,7 +168,7 @@ def broker_denies():
                 answer = client.call("sandbox_exec", {**GET, "operations": asked})
                 tap.check(answer["isError"], text)
                 tap.contains(answer["content"][0]["text"], text)
-        tap.equal(p.server.connections, 0, "connections")
+        tap.equal(p.server.n_connections, 0, "connections")
 
 
 def broker_template():
@@ -191,7 +191,7 @@ def broker_reload():
         running = client.start("tools/call", {"name": "sandbox_exec", "arguments": {
             "command": "curl -sS $API_URL/get/1; sleep 4; curl -sS $API_URL/get/2",
             "operations": ["api.get"]}})
-        tap.check(tap.wait_until(lambda: p.server.connections == 1, 20), "the first request")
+        tap.check(tap.wait_until(lambda: p.server.n_connections == 1, 20), "the first request")
         path = os.path.join(p.data, "credentials.d", "api.json")
         with open(path, encoding="ascii") as file:
             row = json.load(file)

@@ -3,7 +3,6 @@
 what the test says, and notes what it was sent."""
 
 import os
-import socket
 import ssl
 import subprocess
 import threading
@@ -72,51 +71,29 @@ class Request:
         return [value for key, value in self.fields if key.lower() == name.lower()]
 
 
-class Upstream:
+class Upstream(egress.Server):
     """answer: bytes, or a function of (connection, request) that sends."""
 
     def __init__(self, cert, answer=b"", context=None):
-        self.answer, self.requests, self.connections = answer, [], 0
+        self.answer, self.requests = answer, []
         self.ended = threading.Event()
         self.context = context or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(*cert)
-        self.socket = egress.listener(egress.OUTSIDE)
-        self.port = self.socket.getsockname()[1]
-        self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.thread.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.thread.join()
-        self.socket.close()
-
-    def _serve(self):
-        while True:
-            try:
-                conn, _ = self.socket.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._talk, args=(conn,), daemon=True).start()
+        super().__init__(self._talk)
 
     def _talk(self, conn):
         conn.settimeout(20)
         try:
             with self.context.wrap_socket(conn, server_side=True) as tls:
                 request = self._read(tls)
-                if request:
-                    self.requests.append(request)
-                    if callable(self.answer):
-                        self.answer(tls, request)
-                    else:
-                        tls.sendall(self.answer)
-        except OSError:
-            pass
+                if not request:
+                    return
+                self.requests.append(request)
+                if callable(self.answer):
+                    self.answer(tls, request)
+                else:
+                    tls.sendall(self.answer)
         finally:
-            conn.close()
             self.ended.set()
 
     @staticmethod
