@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "basic/error.h"
-#include "basic/process-util.h"
 #include "broker/export-internal.h"
 #include "broker/log.h"
-
-#define EGRESS_NAME "agentcrate-egress"
-#define EGRESS_LINK_FD 3
-/* It ends with its link, and has nothing to lose if it is killed instead. */
-#define EGRESS_END_MSEC 20
+#include "crate/egress-program.h"
 
 enum {
         EXPORT_STATE_IDLE = 1U << 0,
@@ -57,49 +49,7 @@ static int on_link(sd_event_source *source _unused_, int fd _unused_, uint32_t e
 void export_link_close(ExportLink *link) {
         link->source = sd_event_source_disable_unref(link->source);
         link_done(&link->link);
-        if (link->pid > 0)
-                process_end(link->pid, EGRESS_END_MSEC);
-        link->pid = 0;
-}
-
-static char *egress_program(void) {
-        const char *dir = secure_getenv("AGENTCRATE_LIBEXEC_DIR");
-        char *path;
-
-        return asprintf(&path, "%s/" EGRESS_NAME, dir ?: LIBEXECDIR) < 0 ? NULL : path;
-}
-
-static int egress_spawn(int *ret_fd, pid_t *ret_pid) {
-        _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
-        _cleanup_(freep) char *program = egress_program();
-        int pair[2], r;
-
-        if (!program)
-                return error_origin(-ENOMEM);
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_origin(negative_errno());
-        ours = pair[0];
-        theirs = pair[1];
-        r = process_spawn_with_link(program, EGRESS_NAME, theirs, EGRESS_LINK_FD, ret_pid);
-        if (r < 0)
-                return error_trace(r);
-        *ret_fd = TAKE_FD(ours);
-        return 0;
-}
-
-static int egress_connect(const char *path, int *ret_fd) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
-        _cleanup_(fd_closep) int fd = -EBADF;
-
-        if (strlen(path) >= sizeof(address.sun_path))
-                return error_origin(-ENAMETOOLONG);
-        memcpy(address.sun_path, path, strlen(path) + 1);
-        /* Nor may a full queue of the socket hold anybody up. */
-        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
-                return error_origin(negative_errno());
-        *ret_fd = TAKE_FD(fd);
-        return 0;
+        egress_program_end(&link->pid);
 }
 
 /* What it is told first, and that it is listened to. */
@@ -107,8 +57,6 @@ static int link_begin(ExportLink *link) {
         const EgressCollector message = {.timeout_msec = link->timeout_msec};
         int r;
 
-        if (fcntl(link->link.fd, F_SETFL, O_NONBLOCK) < 0)
-                return error_origin(negative_errno());
         r = link_send(&link->link, EGRESS_COLLECTOR, 0, &message, sizeof(message),
                       &link->collector_fd, 1);
         if (r != 0)
@@ -118,10 +66,17 @@ static int link_begin(ExportLink *link) {
 }
 
 int export_link_open(ExportLink *link, bool quiet) {
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
         int fd = -EBADF, r;
 
         link->pid = 0;
-        r = link->path ? egress_connect(link->path, &fd) : egress_spawn(&fd, &link->pid);
+        r = egress_program_open(link->path, false, &fd, &link->pid, &error);
+        if (r == EGRESS_PROGRAM_E_FAILED) {
+                if (!quiet)
+                        log_warning("traces cannot be sent: %s; %s", error.text ?: "out of memory",
+                                    error.remedy ?: "try again");
+                return error_origin(error.error > 0 ? -error.error : -ENOMEM);
+        }
         if (r == 0) {
                 link->link = (Link){.fd = fd,
                                     .name = EGRESS_NAME,
@@ -134,9 +89,7 @@ int export_link_open(ExportLink *link, bool quiet) {
         if (r == 0)
                 return 0;
         if (!quiet)
-                (void) log_errno(r, "traces cannot be sent: agentcrate-egress cannot be %s",
-                                 link->path ? "reached; start agentcrate-egress.socket"
-                                            : "started");
+                (void) log_errno(r, "traces cannot be sent");
         export_link_close(link);
         return r;
 }

@@ -14,12 +14,9 @@
 #include "basic/process-util.h"
 #include "basic/string-util.h"
 #include "crate/crate-internal.h"
+#include "crate/egress-program.h"
 #include "ipc/link.h"
 
-#define EGRESS_NAME "agentcrate-egress"
-#define EGRESS_LINK_FD 3
-/* It ends with its link, and has nothing to lose if it is killed instead. */
-#define EGRESS_END_MSEC 20
 /* We never wait in a send: what many sessions that begin at once are told must go in. */
 #define EGRESS_BUFFER (1 << 20)
 
@@ -158,9 +155,7 @@ static void egress_close(Egress *egress) {
                 (void) epoll_ctl(egress->epoll_fd, EPOLL_CTL_DEL, egress->link.fd, NULL);
         link_done(&egress->link);
         egress->link = LINK_NULL;
-        if (egress->pid > 0)
-                process_end(egress->pid, EGRESS_END_MSEC);
-        egress->pid = 0;
+        egress_program_end(&egress->pid);
 }
 
 Egress *egress_free(Egress *egress) {
@@ -174,67 +169,6 @@ Egress *egress_free(Egress *egress) {
         return NULL;
 }
 
-char *egress_program(void) {
-        const char *folder = secure_getenv("AGENTCRATE_LIBEXEC_DIR");
-        char *path;
-
-        return asprintf(&path, "%s/" EGRESS_NAME, string_empty(folder) ? LIBEXECDIR : folder) < 0
-                       ? NULL
-                       : path;
-}
-
-/* Where its secrets lie. */
-static const char *const egress_variables[] = {"CREDENTIALS_DIRECTORY", "XDG_CONFIG_HOME", "HOME",
-                                               NULL};
-
-static int egress_spawn(Egress *egress, int *ret_fd, CrateError *ret_error) {
-        _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
-        _cleanup_(freep) char *program = egress_program();
-        int pair[2], r;
-
-        if (!program)
-                return error_origin(-ENOMEM);
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_origin(negative_errno());
-        ours = pair[0];
-        theirs = pair[1];
-        r = process_spawn_with_link_env(program, EGRESS_NAME, theirs, EGRESS_LINK_FD,
-                                        egress_variables, &egress->pid);
-        if (r < 0) {
-                egress->pid = 0;
-                (void) crate_error_set(
-                        ret_error, "egress", -r, program,
-                        "install AgentCrate completely, or set AGENTCRATE_LIBEXEC_DIR",
-                        "%s cannot be started: %s", program, strerror(-r));
-                return EGRESS_E_FAILED;
-        }
-        *ret_fd = TAKE_FD(ours);
-        return 0;
-}
-
-static int egress_connect(const char *path, int *ret_fd, CrateError *ret_error) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
-        _cleanup_(fd_closep) int fd = -EBADF;
-        int error = ENAMETOOLONG;
-
-        /* Nor may a full queue of the socket hold anybody up. */
-        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return error_origin(negative_errno());
-        if (strlen(path) < sizeof(address.sun_path)) {
-                memcpy(address.sun_path, path, strlen(path) + 1);
-                error = connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0 ? errno : 0;
-        }
-        if (error != 0) {
-                (void) crate_error_set(
-                        ret_error, "egress", error, path, "start agentcrate-egress.socket",
-                        "the egress service cannot be reached by %s: %s", path, strerror(error));
-                return EGRESS_E_FAILED;
-        }
-        *ret_fd = TAKE_FD(fd);
-        return 0;
-}
-
 int egress_start(Egress *egress, CrateError *ret_error) {
         struct epoll_event event = {.events = EPOLLIN};
         const int buffer = EGRESS_BUFFER;
@@ -242,10 +176,9 @@ int egress_start(Egress *egress, CrateError *ret_error) {
 
         if (egress->link.fd >= 0)
                 return 0;
-        r = egress->path ? egress_connect(egress->path, &fd, ret_error)
-                         : egress_spawn(egress, &fd, ret_error);
+        r = egress_program_open(egress->path, true, &fd, &egress->pid, ret_error);
         if (r != 0)
-                return r;
+                return r == EGRESS_PROGRAM_E_FAILED ? EGRESS_E_FAILED : error_trace(r);
         egress->link = (Link){.fd = fd,
                               .name = EGRESS_NAME,
                               .permits = permits,
@@ -253,8 +186,7 @@ int egress_start(Egress *egress, CrateError *ret_error) {
                               .state = EGRESS_STATE_OPEN,
                               .userdata = egress};
         (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
-        if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
-            epoll_ctl(egress->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+        if (epoll_ctl(egress->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
                 r = error_origin(negative_errno());
                 egress_close(egress);
                 return r;

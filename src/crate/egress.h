@@ -28,8 +28,5 @@ int egress_start(Egress *egress, CrateError *ret_error);
 int egress_get_fd(const Egress *egress);
 /* Handles what has come, without blocking. If it was lost, so are the jobs that it served. */
 void egress_dispatch(Egress *egress);
-/* The program to start: $AGENTCRATE_LIBEXEC_DIR/agentcrate-egress, else the installed one. Owned by
- * the caller, NULL if out of memory. */
-char *egress_program(void);
 /* Of the child; 0: none runs, or it is none of ours. */
 pid_t egress_get_pid(const Egress *egress);

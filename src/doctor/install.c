@@ -15,7 +15,7 @@
 #include "basic/diag.h"
 #include "basic/error.h"
 #include "crate/build.h"
-#include "crate/egress.h"
+#include "crate/egress-program.h"
 #include "crate/launcher.h"
 #include "crate/subuid.h"
 #include "doctor/check.h"
