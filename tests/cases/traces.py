@@ -491,27 +491,32 @@ def costs_nothing(serve):
 
 
 def tests():
-    tap.case("an allowed call: every span, below its parent, with its attributes", of_an_allowed_call)
-    tap.case("a denied call: what, why and by which rule", of_a_denied_call)
-    tap.case("a tool that does not exist: no name of the client's", of_no_tool)
-    tap.case("a limit: failed, and by which", of_a_limit)
-    tap.case("a parent: its trace, its state", of_a_parent)
-    tap.case("malformed parents: ignored and noted", of_malformed_parents)
-    tap.case("batches: whole calls, each once, also after refusals", of_many_clients)
-    tap.case("a stop: what is left is sent", of_a_stop)
-    tap.case("headers: sent, and told to nobody", headers_are_sent_and_not_told)
-    tap.case("a redirection is not followed", no_redirection)
-    tap.case("telemetry.otlp of the configuration", from_the_configuration)
-    tap.case("variables that are wrong: said, and served all the same", wrong_variables)
-    tap.case("agentcrate-egress: no right, no environment", egress_holds_nothing)
-    tap.case("agentcrate-egress: killed, and started again", egress_is_started_again)
-    tap.case("agentcrate-egress: killed in a post, which is sent again", egress_dies_in_a_post)
-    tap.case("the service: one broker after the other", service_serves_one_broker_after_the_other)
-    tap.case("the service: ends a link that breaks the protocol",
-             service_ends_a_link_that_breaks_the_protocol)
-    tap.case("the service: absent, and said", service_is_absent)
-    for serve in absent, silent, slow, garbage, endless, failing:
-        tap.case(f"a collector that is {serve.__name__} costs no call anything", costs_nothing, serve)
+    # A second passes before a batch is sent, so most of these wait.
+    tap.cases_side_by_side([
+        ("an allowed call: every span, below its parent, with its attributes", of_an_allowed_call),
+        ("a denied call: what, why and by which rule", of_a_denied_call),
+        ("a tool that does not exist: no name of the client's", of_no_tool),
+        ("a limit: failed, and by which", of_a_limit),
+        ("a parent: its trace, its state", of_a_parent),
+        ("malformed parents: ignored and noted", of_malformed_parents),
+        ("batches: whole calls, each once, also after refusals", of_many_clients),
+        ("a stop: what is left is sent", of_a_stop),
+        ("headers: sent, and told to nobody", headers_are_sent_and_not_told),
+        ("a redirection is not followed", no_redirection),
+        ("telemetry.otlp of the configuration", from_the_configuration),
+        ("variables that are wrong: said, and served all the same", wrong_variables),
+        ("agentcrate-egress: no right, no environment", egress_holds_nothing),
+        ("agentcrate-egress: killed, and started again", egress_is_started_again),
+        ("agentcrate-egress: killed in a post, which is sent again", egress_dies_in_a_post),
+        ("the service: one broker after the other", service_serves_one_broker_after_the_other),
+        ("the service: ends a link that breaks the protocol",
+         service_ends_a_link_that_breaks_the_protocol),
+        ("the service: absent, and said", service_is_absent),
+    ])
+    tap.cases_side_by_side([
+        (f"a collector that is {serve.__name__} costs no call anything", costs_nothing, serve)
+        for serve in (absent, silent, slow, garbage, endless, failing)
+    ])
 
 
 if __name__ == "__main__":
