@@ -113,6 +113,32 @@ int build_etc(const Template *template, CratePlan *tree) {
         return r < 0 ? error_trace(r) : 0;
 }
 
+/* Whether anything but what build_etc() made can be at /etc. */
+static bool etc_is_foreign(const Template *template, const MountTable *table) {
+        return !template->etc_minimal || mount_table_has(table, "/etc");
+}
+
+int build_covers(const Template *template, const MountTable *table, CratePlan *tree) {
+        int r;
+
+        if (!etc_is_foreign(template, table))
+                return 0;
+        r = add_file(tree, PLAN_RESOLV_FILE, resolv_text);
+        return r < 0 ? error_trace(r) : add_file(tree, PLAN_NSSWITCH_FILE, nsswitch_text);
+}
+
+/* Without an nsswitch.conf names are looked up as ours says. */
+int build_cover_mounts(const Template *template, MountTable *table, CrateError *ret_error) {
+        int r;
+
+        if (!etc_is_foreign(template, table) && !mount_table_has(table, "/etc/resolv.conf"))
+                return 0;
+        r = mount_table_add_cover(table, "/etc/resolv.conf", PLAN_RESOLV_FILE, true, ret_error);
+        return r != 0 ? r
+                      : mount_table_add_cover(table, "/etc/nsswitch.conf", PLAN_NSSWITCH_FILE,
+                                              false, ret_error);
+}
+
 /* bin, lib and so on: as the host has them, a link into /usr or a folder of their own. */
 static int build_host_root(MountTable *table, CratePlan *tree, CrateError *ret_error) {
         int r;

@@ -22,3 +22,8 @@ int build_root(const Template *template, MountTable *table, CratePlan *tree, Cra
  * for. */
 int build_skeleton(CratePlan *tree);
 int build_etc(const Template *template, CratePlan *tree);
+/* Files of the tree which are shown in an /etc that is not the crate's own, where names are looked
+ * up. Only in a tree whose table has such. */
+int build_covers(const Template *template, const MountTable *table, CratePlan *tree);
+/* The same to the table of a job that reaches names. */
+int build_cover_mounts(const Template *template, MountTable *table, CrateError *ret_error);

@@ -122,8 +122,8 @@ static int add_request_mounts(MountTable *table, const CrateRequest *request,
         return r;
 }
 
-static int fill_table(const CrateRequest *request, MountTable *table, CratePlan *tree,
-                      CrateError *ret_error) {
+static int fill_table(const CrateRequest *request, bool reaches_names, MountTable *table,
+                      CratePlan *tree, CrateError *ret_error) {
         int r;
 
         r = build_root(request->template, table, tree, ret_error);
@@ -134,6 +134,8 @@ static int fill_table(const CrateRequest *request, MountTable *table, CratePlan 
                 r = add_template_mounts(table, request->template, ret_error);
         if (r == 0)
                 r = add_request_mounts(table, request, ret_error);
+        if (r == 0 && reaches_names)
+                r = build_cover_mounts(request->template, table, ret_error);
         if (r == 0) {
                 mount_table_force_late(table, request->workspace ? CRATE_WORKSPACE : "");
                 r = host_sockets_hide(table, ret_error);
@@ -149,6 +151,8 @@ static int build_tree(const CrateRequest *request, const MountTable *table, Crat
         r = build_skeleton(tree);
         if (r == 0)
                 r = build_etc(request->template, tree);
+        if (r == 0)
+                r = build_covers(request->template, table, tree);
         if (r == 0)
                 r = mount_table_plan_tree(table, tree);
         return r;
@@ -388,7 +392,7 @@ int crate_build_plans(const CrateRequest *request, CratePlans *ret_plans, CrateE
         if (r == 0)
                 r = build_egress(request, &plans, ret_error);
         if (r == 0)
-                r = fill_table(request, &table, plans.tree, ret_error);
+                r = fill_table(request, plans.egress, &table, plans.tree, ret_error);
         if (r > 0)
                 return CRATE_BUILD_E_INVALID;
         if (r == 0)

@@ -137,6 +137,33 @@ int mount_table_add(MountTable *table, MountKind kind, const char *path, const c
         return r;
 }
 
+bool mount_table_has(const MountTable *table, const char *path) {
+        return mount_table_find(table, path) != NULL;
+}
+
+int mount_table_add_cover(MountTable *table, const char *path, const char *cover, bool required,
+                          CrateError *ret_error) {
+        MountEntry entry = {
+                .kind = MOUNT_COVER, .cover = cover, .optional = !required, .forced_late = true};
+        int r;
+
+        if (mount_table_has(table, path)) {
+                if (!required)
+                        return 0;
+                (void) crate_error_set(ret_error, "mount", EBUSY, path,
+                                       "do not mount anything there",
+                                       "something is mounted at %s, where a job that reaches names "
+                                       "has the crate's own",
+                                       path);
+                return MOUNT_TABLE_E_INVALID;
+        }
+        entry.path = strdup(path);
+        r = entry.path ? mount_table_push(table, &entry) : error_origin(-ENOMEM);
+        if (r < 0)
+                mount_entry_done(&entry);
+        return r;
+}
+
 int mount_table_add_link(MountTable *table, const char *path, const char *target) {
         int r;
 
@@ -415,6 +442,22 @@ static bool entry_is_idle(MountEntry *entry) {
         return entry->kind == MOUNT_PRIVATE && entry->optional && !entry_has_point(entry);
 }
 
+/* Whether the tree's file has a place there. */
+static bool entry_can_cover(MountEntry *entry) {
+        const MountEntry *below = entry->below;
+
+        return below && below->kind != MOUNT_HIDE &&
+               (below->kind != MOUNT_PRIVATE || !below->late) && entry_has_point(entry);
+}
+
+static int refuse_cover(const MountEntry *entry, CrateError *ret_error) {
+        _cleanup_(freep) char *host = entry_host_path(entry);
+
+        return entry_fault(entry, ENOENT, "make an empty file there", ret_error,
+                           "%s is no file, so a job that reaches names could not find them",
+                           host ?: entry->path);
+}
+
 static int entry_note_idle(const MountEntry *entry, StrV *notes) {
         return strv_appendf(notes,
                             entry->kind == MOUNT_HIDE
@@ -428,8 +471,9 @@ static int entry_note_idle(const MountEntry *entry, StrV *notes) {
 /* What a crate is made of has its own form in each crate. The one private place in there is ours.
  */
 static bool entry_is_reserved(const MountEntry *entry) {
-        static const char *const reserved[] = {"/proc", "/dev", "/sys", PLAN_HIDDEN_FILE,
-                                               PLAN_HIDDEN_DIR};
+        static const char *const reserved[] = {"/proc",           "/dev",          "/sys",
+                                               PLAN_HIDDEN_FILE,  PLAN_HIDDEN_DIR, PLAN_RESOLV_FILE,
+                                               PLAN_NSSWITCH_FILE};
 
         if (entry->kind == MOUNT_PRIVATE && string_equal(entry->path, "/dev/shm"))
                 return false;
@@ -491,6 +535,12 @@ int mount_table_arrange(MountTable *table, CrateError *ret_error) {
                         r = entry_note_idle(entry, &table->notes);
                         if (r < 0)
                                 return error_trace(r);
+                        mount_table_remove(table, i);
+                        continue;
+                }
+                if (entry->kind == MOUNT_COVER && !entry_can_cover(entry)) {
+                        if (!entry->optional)
+                                return refuse_cover(entry, ret_error);
                         mount_table_remove(table, i);
                         continue;
                 }
@@ -565,6 +615,10 @@ static int plan_late(const MountEntry *entry, CratePlan *crate) {
 
         if (!entry->late || entry->kind == MOUNT_PRIVATE)
                 return 0;
+        if (entry->kind == MOUNT_COVER)
+                return plan_add(crate, &(PlanOp){.type = PLAN_OP_LATE_COVER,
+                                                 .path = entry->path,
+                                                 .source = entry->cover});
         op.type = entry->kind == MOUNT_HIDE ? PLAN_OP_LATE_HIDE : PLAN_OP_LATE_BIND;
         op.flags =
                 (entry->directory ? PLAN_DIRECTORY : 0U) | (entry->vanishing ? PLAN_OPTIONAL : 0U);

@@ -19,14 +19,16 @@ typedef enum MountKind {
         MOUNT_RW,
         MOUNT_PRIVATE, /* a directory of the crate's tmpfs */
         MOUNT_HIDE,
+        MOUNT_COVER, /* a file of the tree's, shown at another place */
 } MountKind;
 
 typedef struct MountEntry {
         MountKind kind;
-        char *path;    /* in the crate, normalised, free of links */
-        char *given;   /* as it was asked for; NULL: the same */
-        char *source;  /* on the host, real path; NULL for private and hide */
-        uint32_t mode; /* of a private directory */
+        char *path;        /* in the crate, normalised, free of links */
+        char *given;       /* as it was asked for; NULL: the same */
+        char *source;      /* on the host, real path; NULL for private and hide */
+        const char *cover; /* the file of a cover; static */
+        uint32_t mode;     /* of a private directory */
         bool directory;
         bool optional;    /* a private place that is left out where the root has no folder for it */
         bool vanishing;   /* what is hidden may be gone before the crate is made: a socket */
@@ -67,6 +69,13 @@ int mount_table_add(MountTable *table, MountKind kind, const char *path, const c
 int mount_table_add_link(MountTable *table, const char *path, const char *target);
 /* Marks the entry at path as one that differs from job to job. */
 void mount_table_force_late(MountTable *table, const char *path);
+/* Shows the tree's file cover at path, in the crates of jobs that need it there. Required: that it
+ * cannot be, or that something else was asked for at path, is MOUNT_TABLE_E_INVALID; else it is
+ * left out. cover is kept. */
+int mount_table_add_cover(MountTable *table, const char *path, const char *cover, bool required,
+                          CrateError *ret_error);
+/* Whether something was added at that very path. */
+bool mount_table_has(const MountTable *table, const char *path);
 /* Sorts, resolves links in targets, decides stages, drops what cannot be hidden. */
 int mount_table_arrange(MountTable *table, CrateError *ret_error);
 /* Adds the operations of the table: tree stage to tree, the others to crate. */

@@ -293,8 +293,9 @@ static int late_attach(const CrateChild *crate, const PlanOp *op, int mount_fd,
         root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0)
                 return failure_here(ret_failure, "enter-crate", "/");
-        r = op->type == PLAN_OP_LATE_HIDE ? tree_hide(root_fd, op)
-                                          : mount_attach_at(mount_fd, root_fd, op->path);
+        r = op->type == PLAN_OP_LATE_HIDE    ? tree_hide(root_fd, op)
+            : op->type == PLAN_OP_LATE_COVER ? tree_cover(root_fd, op)
+                                             : mount_attach_at(mount_fd, root_fd, op->path);
         return r < 0 ? failure_set(ret_failure, -r, plan_op_type_to_string(op->type), op->path) : 0;
 }
 
@@ -323,7 +324,8 @@ static int late_stage(const CrateChild *crate, const Outer *outer, ProtoFailure 
         if (plan_reader_init(&reader, crate->plan_data, crate->plan_size) != 0)
                 return failure_set(ret_failure, EBADMSG, "plan", "");
         while (r == 0 && plan_reader_next(&reader, &op) == 0)
-                if (op.type == PLAN_OP_LATE_BIND || op.type == PLAN_OP_LATE_HIDE)
+                if (op.type == PLAN_OP_LATE_BIND || op.type == PLAN_OP_LATE_HIDE ||
+                    op.type == PLAN_OP_LATE_COVER)
                         r = late_apply(crate, outer, &op, ret_failure);
 
         if (r < 0) {

@@ -100,10 +100,10 @@ static int do_host_proc(int root_fd, const PlanOp *op) {
         return mount_attach_at(mount_fd, root_fd, op->path);
 }
 
-int tree_hide(int root_fd, const PlanOp *op) {
+/* Shows what the tree has at cover at path as well. */
+static int attach_cover(int root_fd, const char *cover, const char *path) {
         const uint64_t attributes =
                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
-        const char *cover = (op->flags & PLAN_DIRECTORY) ? PLAN_HIDDEN_DIR : PLAN_HIDDEN_FILE;
         _cleanup_(fd_closep) int cover_fd = -EBADF, mount_fd = -EBADF;
         int r;
 
@@ -114,10 +114,18 @@ int tree_hide(int root_fd, const PlanOp *op) {
         if (mount_fd < 0)
                 return mount_fd;
         r = mount_set_attributes(mount_fd, false, attributes, -EBADF);
-        if (r < 0)
-                return r;
-        r = mount_attach_at(mount_fd, root_fd, op->path);
+        return r < 0 ? r : mount_attach_at(mount_fd, root_fd, path);
+}
+
+int tree_hide(int root_fd, const PlanOp *op) {
+        const char *cover = (op->flags & PLAN_DIRECTORY) ? PLAN_HIDDEN_DIR : PLAN_HIDDEN_FILE;
+        int r = attach_cover(root_fd, cover, op->path);
+
         return r == -ENOENT && (op->flags & PLAN_OPTIONAL) ? 0 : r;
+}
+
+int tree_cover(int root_fd, const PlanOp *op) {
+        return attach_cover(root_fd, op->source, op->path);
 }
 
 static int tree_apply(TreeRoot *root, const BindRoots *roots, const PlanOp *op) {

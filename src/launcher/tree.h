@@ -15,3 +15,5 @@ int tree_build(PlanReader *plan, const BindRoots *roots, ProtoFailure *ret_failu
 /* Attaches something empty that nobody may open onto the path: a file or a directory. For the tree
  * and the late stage. */
 int tree_hide(int root_fd, const PlanOp *op);
+/* Attaches a file of the tree onto the path. For the late stage. */
+int tree_cover(int root_fd, const PlanOp *op);

@@ -163,6 +163,9 @@ static bool op_wants_mount(const PlanOp *op, bool *ret_rdonly) {
         case PLAN_OP_LATE_BIND:
                 *ret_rdonly = op->flags & PLAN_RDONLY;
                 return !(op->flags & PLAN_OPTIONAL);
+        case PLAN_OP_LATE_COVER:
+                *ret_rdonly = true;
+                return true;
         case PLAN_OP_LATE_HIDE:
         case PLAN_OP_PROC_MASK:
         case PLAN_OP_PROC_RDONLY:

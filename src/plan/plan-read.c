@@ -27,6 +27,7 @@ static const PlanOpInfo op_infos[_PLAN_OP_MAX] = {
         [PLAN_OP_LATE_BIND]      = { "late-bind",      PLAN_STAGE_LATE,
                                      PLAN_RDONLY | PLAN_NOEXEC | PLAN_OPTIONAL | PLAN_RECURSIVE | PLAN_DIRECTORY, true, true },
         [PLAN_OP_LATE_HIDE]      = { "late-hide",      PLAN_STAGE_LATE,  PLAN_DIRECTORY | PLAN_OPTIONAL, true },
+        [PLAN_OP_LATE_COVER]     = { "late-cover",     PLAN_STAGE_LATE,  0, true, true },
         [PLAN_OP_LATE_PRIVATE]   = { "late-private",   PLAN_STAGE_LATE,  0, true },
         [PLAN_OP_LISTEN]         = { "listen",         PLAN_STAGE_NET,   PLAN_DATAGRAM | PLAN_OPTIONAL, false, true,
                                      .may_have_data = true },
@@ -117,6 +118,7 @@ int plan_op_check(const PlanOp *op) {
         switch (op->type) {
         case PLAN_OP_BIND:
         case PLAN_OP_LATE_BIND:
+        case PLAN_OP_LATE_COVER:
                 return path_is_normal(op->source) ? 0 : PLAN_E_MALFORMED;
         case PLAN_OP_LISTEN:
                 return address_is_synthetic(op->source) && op->a >= 1 && op->a <= UINT16_MAX &&

@@ -31,6 +31,9 @@
  * hidden. */
 #define PLAN_HIDDEN_FILE "/.hidden"
 #define PLAN_HIDDEN_DIR "/.hidden.d"
+/* What makes names be looked up with the stub, where /etc is not the crate's own. */
+#define PLAN_RESOLV_FILE "/.resolv.conf"
+#define PLAN_NSSWITCH_FILE "/.nsswitch.conf"
 
 #define PLAN_PATH_MAX 1023U
 #define PLAN_OPS_MAX 1024U
@@ -85,6 +88,9 @@ typedef enum PlanOpType {
         /* net */
         PLAN_OP_LISTEN, /* source = address, a = port, flags DATAGRAM and OPTIONAL, data = what it
                            is for; a socket that the host is given */
+
+        /* late */
+        PLAN_OP_LATE_COVER, /* path, source = a file of the tree that is shown there, read-only */
         _PLAN_OP_MAX,
 } PlanOpType;
 

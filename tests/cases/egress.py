@@ -603,6 +603,48 @@ tell(one=find("one.wild.example"), two=find("two.wild.example"), above=find("wil
     tap.equal(names(record), {"wild.example"})
 
 
+def own_etc(dns, web):
+    """Names are found whatever /etc a template shows; where they cannot be, the job is refused."""
+    foreign = "nameserver 192.0.2.53\n"
+    forms = {
+        "a file": lambda path: tap.write(path, foreign),
+        "a link out of the tree": lambda path: os.symlink("../run/systemd/resolve/stub-resolv.conf", path),
+        "an absolute link": lambda path: os.symlink("/run/resolvconf/resolv.conf", path),
+        "nothing": lambda path: None,
+    }
+    templates = {}
+    for number, make in enumerate(forms.values()):
+        root = tap.folder(f"root{number}")
+        os.chmod(root, 0o755)
+        for name in "usr", "etc":
+            os.mkdir(os.path.join(root, name))
+        for name in "bin", "lib", "lib64":
+            os.symlink("usr/" + name, os.path.join(root, name))
+        make(os.path.join(root, "etc", "resolv.conf"))
+        tap.write(os.path.join(root, "etc", "nsswitch.conf"), "hosts: files\n")
+        templates[f"own{number}"] = {"root": root, "ro": ["/usr"], "etc": "root"}
+    etc = tap.folder("etc")
+    os.chmod(etc, 0o755)
+    tap.write(os.path.join(etc, "resolv.conf"), foreign)
+    templates["bound"] = {"root": "host", "ro": ["/usr", {"from": etc, "to": "/etc"}]}
+    env = environment(dns, templates)
+    for template, title in zip(templates, [*forms, "a bind"]):
+        ran = crate(env, "sh", "-c", f"curl -sS -m 10 http://web.example:{web.port}/hello; cat /etc/resolv.conf",
+                    allow=[f"web.example:{web.port}/http{LOOPBACK}"], options=["--template", template])
+        if title == "nothing":
+            tap.equal(ran.rc, 125, title)
+            tap.contains(ran.err.decode(), "etc/resolv.conf is no file")
+            continue
+        tap.equal(ran.rc, 0, f"{title}: {ran}")
+        tap.contains(ran.out.decode(), "hello from web.example\nnameserver 198.18.0.1\n", title)
+        if title == "a file":
+            crate(env, "cat", "/etc/resolv.conf", options=["--template", template]).expect(0, foreign)
+    templates = {"own": {"root": "host", "ro": ["/usr", {"from": etc, "to": "/etc"}],
+                         "egress": [destination(web)]}}
+    with mcp.Broker(env=environment(dns, templates)) as broker, broker.client() as client_:
+        tap.equal(client_.exec(*fetch(web), template="own")["stdout"], "hello from web.example\n")
+
+
 # --- the process, and the broker ---
 
 
@@ -770,6 +812,7 @@ def cases(dns, web, six):
         ("NET-14: nobody else is served", net_14, env, web),
         ("NET-15: either family", net_15, env, web, six),
         ("wildcards", wildcard, env, web),
+        ("NET-12: templates with an /etc of their own", own_etc, dns, web),
         ("transfers both ways", transfer, env, web),
         ("the process is killed", run_loses, env),
         ("broker: template, arguments, records", broker_serves, dns, web),

@@ -83,6 +83,66 @@ START_TEST(test_folder_etc) {
 }
 END_TEST
 
+static void bench_reach(Bench *bench, DestinationList *list) {
+        static const StrV nothing = {};
+        _cleanup_(freep) char *text = NULL;
+
+        ck_assert_int_eq(destination_list_parse(list, "a.example:80", &text), 0);
+        bench->request.egress = list;
+        bench->request.egress_settings =
+                (EgressSettings){.deny = &nothing, .resolver = &nothing, .connections = 1};
+}
+
+/* Whoever reaches names finds them, whatever /etc is the template's. */
+START_TEST(test_etc_covers) {
+        _cleanup_(destination_list_done) DestinationList list = DESTINATION_LIST_NULL;
+        _cleanup_(freep) char *tree = NULL;
+        _cleanup_(bench_done) Bench bench;
+
+        scratch_link(&host, "root/etc/resolv.conf", "../run/x/stub.conf");
+        scratch_file(&host, "root/etc/nsswitch.conf", "hosts: files\n");
+        bench_init(&bench, "{\"root\": \"HOST/root\", \"etc\": \"root\"}");
+        bench_build(&bench);
+        assert_no(bench.crate, "late-cover");
+        tree = strdup(bench.tree);
+        bench_reach(&bench, &list);
+        bench_build(&bench);
+        assert_line(bench.crate, "crate mountpoint     /run/x/stub.conf");
+        assert_line(bench.crate, "late  late-cover     /run/x/stub.conf from /.resolv.conf");
+        assert_line(bench.crate, "late  late-cover     /etc/nsswitch.conf from /.nsswitch.conf");
+        /* One launcher serves both. */
+        ck_assert_str_eq(bench.tree, tree);
+        ck_assert(has_op(bench.plans.tree, PLAN_OP_FILE, PLAN_RESOLV_FILE));
+        scratch_clear(&host);
+
+        scratch_folder(&host, "root/etc");
+        bench_refuse(&bench, ENOENT, "/root/etc/resolv.conf is no file");
+        scratch_clear(&host);
+        scratch_folder(&host, "root");
+        bench_refuse(&bench, ENOENT, "/etc/resolv.conf is no file");
+}
+END_TEST
+
+START_TEST(test_etc_covers_of_binds) {
+        _cleanup_(destination_list_done) DestinationList list = DESTINATION_LIST_NULL;
+        _cleanup_(bench_done) Bench bench, other;
+
+        scratch_file(&host, "etc/resolv.conf", "nameserver 1.1.1.1\n");
+        bench_init(&bench, "{\"ro\": [{\"from\": \"HOST/etc\", \"to\": \"/etc\"}]}");
+        bench_reach(&bench, &list);
+        bench_build(&bench);
+        assert_line(bench.crate, "late  late-cover     /etc/resolv.conf from /.resolv.conf");
+        assert_no(bench.crate, "nsswitch");
+
+        bench_init(&other, "{\"ro\": [{\"from\": \"HOST/etc/resolv.conf\", \"to\":"
+                           " \"/etc/resolv.conf\"}]}");
+        bench_build(&other);
+        other.request.egress = bench.request.egress;
+        other.request.egress_settings = bench.request.egress_settings;
+        bench_refuse(&other, EBUSY, "something is mounted at /etc/resolv.conf");
+}
+END_TEST
+
 /* The plan depends on what is in the folder, not on the order in which it came there. */
 START_TEST(test_folder_order) {
         static const char *const names[] = {"zz", "aa", "Mm", "bb", "_", "a1", "a-1", "a.1", "yy"};
@@ -233,6 +293,8 @@ int main(void) {
         tcase_add_checked_fixture(tcase, set_up, tear_down);
         tcase_add_test(tcase, test_folder_root);
         tcase_add_test(tcase, test_folder_etc);
+        tcase_add_test(tcase, test_etc_covers);
+        tcase_add_test(tcase, test_etc_covers_of_binds);
         tcase_add_test(tcase, test_folder_order);
         tcase_add_loop_test(tcase, test_hostile_root, 0, ELEMENTSOF(traps));
         tcase_add_test(tcase, test_hostile_links);

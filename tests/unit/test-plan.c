@@ -40,6 +40,7 @@ static const PlanOp samples[_PLAN_OP_MAX] = {
         [PLAN_OP_LATE_HIDE] = {.type = PLAN_OP_LATE_HIDE,
                                .path = "/workspace/.git",
                                .flags = PLAN_DIRECTORY},
+        [PLAN_OP_LATE_COVER] = {.type = PLAN_OP_LATE_COVER, .path = "/etc/x", .source = "/.x"},
         [PLAN_OP_LATE_PRIVATE] = {.type = PLAN_OP_LATE_PRIVATE,
                                   .path = "/workspace/tmp",
                                   .mode = 0755,
@@ -193,11 +194,12 @@ START_TEST(test_names) {
         ck_assert_ptr_nonnull(name);
         for (int other = FIRST_OP; other < _i; other++)
                 ck_assert_str_ne(name, plan_op_type_to_string((PlanOpType) other));
-        ck_assert_int_eq(plan_op_stage((PlanOpType) _i), _i <= PLAN_OP_HIDE ? PLAN_STAGE_TREE
-                                                         : _i <= PLAN_OP_LATE_PRIVATE
-                                                                 ? PLAN_STAGE_LATE
-                                                         : _i == PLAN_OP_LISTEN ? PLAN_STAGE_NET
-                                                                                : PLAN_STAGE_CRATE);
+        ck_assert_int_eq(plan_op_stage((PlanOpType) _i),
+                         _i <= PLAN_OP_HIDE           ? PLAN_STAGE_TREE
+                         : _i <= PLAN_OP_LATE_PRIVATE ? PLAN_STAGE_LATE
+                         : _i == PLAN_OP_LATE_COVER   ? PLAN_STAGE_LATE
+                         : _i == PLAN_OP_LISTEN       ? PLAN_STAGE_NET
+                                                      : PLAN_STAGE_CRATE);
 }
 END_TEST
 
