@@ -59,6 +59,7 @@ static const DoctorCheckInfo checks[] = {
         {"memory", "memory for the limits", DOCTOR_OPTIONAL, judge_memory},
         {"overrides", "installed files are used", DOCTOR_OPTIONAL, judge_overrides},
         {"egress", "program agentcrate-egress", DOCTOR_OPTIONAL, judge_egress},
+        {"secrets", "secrets of credentials", DOCTOR_OPTIONAL, judge_secrets},
         {"broker", "the broker", DOCTOR_OPTIONAL, judge_broker},
         {"launcher-service", "the machine's launcher", DOCTOR_OPTIONAL, judge_service},
         {"bind-roots", "what that launcher may show", DOCTOR_OPTIONAL, judge_bind_roots},

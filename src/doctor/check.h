@@ -104,6 +104,7 @@ int judge_cgroup_kill(DoctorCheck *check, const DoctorFacts *facts);
 int judge_system_bus(DoctorCheck *check, const DoctorFacts *facts);
 int judge_user_bus(DoctorCheck *check, const DoctorFacts *facts);
 
+int judge_secrets(DoctorCheck *check, const DoctorFacts *facts);
 int judge_trial(DoctorCheck *check, const DoctorFacts *facts);
 
 /* By what one limit would be enforced. */
@@ -120,3 +121,16 @@ int limits_gather(DoctorFacts *facts, const struct CgroupTree *tree, const char 
 /* Concludes from that and from the answers about controllers. */
 int limits_judge(const DoctorFacts *facts, const DoctorCheck *checks, size_t n_checks,
                  DoctorLimit *ret_limits);
+
+/* One secret that a credential needs. */
+typedef struct DoctorSecret {
+        char *name;
+        StrV credentials; /* that need it */
+        bool is_machines; /* it is the machine's instance that needs it */
+        char *path;       /* where it lies, or should; NULL: not known */
+        DoctorAnswer answer;
+        char *cause, *remedy;
+} DoctorSecret;
+
+void doctor_secret_done(DoctorSecret *secret);
+int secrets_judge(const DoctorFacts *facts, DoctorSecret **ret_secrets, size_t *ret_n);

@@ -37,6 +37,7 @@ void doctor_facts_done(DoctorFacts *facts) {
         free(facts->trial.enforce_remedy);
         for (size_t i = 0; i < _LIMIT_MAX; i++)
                 free(facts->trial.limits[i].text);
+        secret_list_done(&facts->secrets);
         *facts = (DoctorFacts){};
 }
 
@@ -46,14 +47,17 @@ void doctor_report_done(DoctorReport *report) {
         free(report->checks);
         for (size_t i = 0; i < _LIMIT_MAX; i++)
                 free(report->limits[i].reason);
+        for (size_t i = 0; i < report->n_secrets; i++)
+                doctor_secret_done(&report->secrets[i]);
+        free(report->secrets);
         *report = (DoctorReport){};
 }
 
 /* In this order: what comes later may look at what was found out before. */
 static int gather(DoctorFacts *facts) {
         static int (*const gatherers[])(DoctorFacts * facts) = {
-                host_gather,    install_gather, namespaces_gather, mounts_gather,
-                filters_gather, cgroups_gather, bus_gather,        trial_gather,
+                host_gather,    install_gather, namespaces_gather, mounts_gather, filters_gather,
+                cgroups_gather, bus_gather,     secrets_gather,    trial_gather,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(gatherers); i++) {
@@ -86,6 +90,9 @@ int doctor_judge(const DoctorFacts *facts, DoctorReport *ret_report) {
                         return error_trace(r);
         }
         r = limits_judge(facts, report.checks, report.n_checks, report.limits);
+        if (r < 0)
+                return error_trace(r);
+        r = secrets_judge(facts, &report.secrets, &report.n_secrets);
         if (r < 0)
                 return error_trace(r);
         /* A check may be wrong about what it tries by itself; the trial is not. */

@@ -15,6 +15,8 @@ typedef struct DoctorReport {
         DoctorCheck *checks;
         size_t n_checks;
         DoctorLimit limits[_LIMIT_MAX];
+        DoctorSecret *secrets;
+        size_t n_secrets;
         bool can_run;
         char user[64], kernel[65];
 } DoctorReport;

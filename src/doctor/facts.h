@@ -11,6 +11,7 @@
 #include "basic/string-util.h"
 #include "crate/limits-means.h"
 #include "doctor/probe.h"
+#include "doctor/secrets.h"
 #include "policy/config.h"
 #include "policy/limits.h"
 
@@ -160,6 +161,7 @@ typedef struct DoctorFacts {
         Probe landlock; /* value: ABI */
         Probe bus[_DOCTOR_BUS_MAX];
         char *bus_reason; /* why no manager could be asked for this process; or NULL */
+        SecretList secrets;
         TrialFacts trial;
 } DoctorFacts;
 
@@ -172,6 +174,7 @@ int mounts_gather(DoctorFacts *facts);
 int cgroups_gather(DoctorFacts *facts);
 int filters_gather(DoctorFacts *facts);
 int bus_gather(DoctorFacts *facts);
+int secrets_gather(DoctorFacts *facts);
 int trial_gather(DoctorFacts *facts);
 
 static inline bool host_is_root(const HostFacts *host) {

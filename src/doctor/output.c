@@ -74,6 +74,29 @@ static void print_limits(const Printer *printer, const DoctorReport *report) {
         fputc('\n', printer->file);
 }
 
+static void print_secret(const Printer *printer, const DoctorSecret *secret) {
+        print_answer(printer,
+                     secret->answer == DOCTOR_YES ? "ok" : doctor_answer_to_string(secret->answer),
+                     answer_color(secret->answer, DOCTOR_OPTIONAL));
+        fprintf(printer->file, "  %s, of ", secret->name);
+        for (size_t i = 0; i < secret->credentials.n_items; i++)
+                fprintf(printer->file, "%s%s", i > 0 ? ", " : "", secret->credentials.items[i]);
+        fputc('\n', printer->file);
+        if (secret->cause)
+                fprintf(printer->file, INDENT "%s\n", secret->cause);
+        if (secret->remedy)
+                fprintf(printer->file, INDENT "-> %s\n", secret->remedy);
+}
+
+static void print_secrets(const Printer *printer, const DoctorReport *report) {
+        if (report->n_secrets == 0)
+                return;
+        fputs("Secrets that credentials need\n", printer->file);
+        for (size_t i = 0; i < report->n_secrets; i++)
+                print_secret(printer, &report->secrets[i]);
+        fputc('\n', printer->file);
+}
+
 static void print_summary(const Printer *printer, const DoctorReport *report) {
         int status = doctor_exit_status(report);
 
@@ -99,6 +122,7 @@ int doctor_print(const DoctorReport *report, bool color, FILE *file) {
         print_checks(&printer, report, DOCTOR_LIMITS);
         print_checks(&printer, report, DOCTOR_OPTIONAL);
         print_limits(&printer, report);
+        print_secrets(&printer, report);
         print_summary(&printer, report);
         return ferror(file) ? error_origin(-EIO) : 0;
 }
@@ -155,15 +179,47 @@ static json_t *limits_to_json(const DoctorReport *report) {
         return array;
 }
 
+static json_t *words_to_json(const StrV *words) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < words->n_items; i++)
+                if (json_array_append_new(array, json_text(words->items[i])) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
+static json_t *secret_to_json(const DoctorSecret *secret) {
+        return json_pack("{s:s, s:o, s:s, s:o, s:s, s:o, s:o}", "name", secret->name, "credentials",
+                         words_to_json(&secret->credentials), "instance",
+                         secret->is_machines ? "system" : "user", "path", json_text(secret->path),
+                         "answer", doctor_answer_to_string(secret->answer), "cause",
+                         json_text(secret->cause), "remedy", json_text(secret->remedy));
+}
+
+static json_t *secrets_to_json(const DoctorReport *report) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < report->n_secrets; i++)
+                if (json_array_append_new(array, secret_to_json(&report->secrets[i])) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
 json_t *doctor_to_json(const DoctorReport *report) {
         json_t *checks = checks_to_json(report), *limits = limits_to_json(report);
+        json_t *secrets = secrets_to_json(report);
 
-        if (!checks || !limits) {
+        if (!checks || !limits || !secrets) {
                 json_decref(checks);
                 json_decref(limits);
+                json_decref(secrets);
                 return NULL;
         }
-        return json_pack("{s:b, s:s, s:s, s:o, s:o}", "can_run", report->can_run, "user",
-                         report->user, "kernel", report->kernel, "checks", checks, "limits",
-                         limits);
+        return json_pack("{s:b, s:s, s:s, s:o, s:o, s:o}", "can_run", report->can_run, "user",
+                         report->user, "kernel", report->kernel, "checks", checks, "limits", limits,
+                         "secrets", secrets);
 }

@@ -113,23 +113,58 @@ static bool name_is_valid(const char *name) {
         return n > 0 && n <= SECRET_NAME_MAX && name[n] == 0 && name[0] != '.';
 }
 
-static int refuse(const char *name, const char *why, char **ret_text) {
-        return outcome_text(SECRET_E_UNUSABLE, ret_text, "the secret %s %s", name, why);
+/* --- faults --- */
+
+static const struct {
+        const char *text, *remedy;
+} faults[_SECRET_FAULT_MAX] = {
+        [SECRET_BAD_NAME] = {"has a name that is none"},
+        [SECRET_MISSING] = {"is missing"},
+        [SECRET_UNREADABLE] = {"cannot be read by agentcrate-egress", "chown its file"},
+        [SECRET_LINK] = {"is a link", "put the file itself in its place"},
+        [SECRET_UNOPENED] = {"cannot be opened"},
+        [SECRET_NO_FILE] = {"is no file", "put a file of that name in its place"},
+        [SECRET_WORLD] = {"can be read by everybody",
+                          "chmod 0600 its file, and replace it where it is used, for it is known "
+                          "now"},
+        [SECRET_GROUP] = {"can be read by its group", "chmod 0600 its file"},
+        [SECRET_FOREIGN] = {"belongs to another user", "chown its file"},
+        [SECRET_UNLOCKED] = {"cannot be kept", "memory cannot be locked (see RLIMIT_MEMLOCK)"},
+        [SECRET_BROKEN] = {"cannot be read"},
+        [SECRET_EMPTY] = {"is empty", "write it to its file"},
+        [SECRET_LINES] = {"has more than one line",
+                          "it can have one only, with or without a line end (\\n) behind it"},
+        [SECRET_LONG] = {"is longer than 4096 bytes"},
+        [SECRET_BYTES] = {"holds a byte that is not printable ASCII"},
+        [SECRET_SPACE] = {"begins or ends with a space", "take it away"},
+        [SECRET_SHORT] = {"is shorter than 8 bytes, too short to be found in replies"},
+};
+
+const char *secret_fault_text(SecretFault fault) {
+        return faults[fault].text;
+}
+
+const char *secret_fault_remedy(SecretFault fault) {
+        return faults[fault].remedy;
+}
+
+static int refuse(SecretFault fault, SecretFault *ret_fault) {
+        *ret_fault = fault;
+        return SECRET_E_UNUSABLE;
 }
 
 /* What systemd puts there is for this service alone; who else may read it is its matter, but for
  * everybody. A file of ours is its owner's only. */
-static const char *find_fault(const struct stat *st, bool is_systemd) {
+static SecretFault find_fault(const struct stat *st, SecretPlace place) {
         if (!S_ISREG(st->st_mode))
-                return "is no file: put a file of that name in its place";
+                return SECRET_NO_FILE;
         if (st->st_mode & S_IRWXO)
-                return "can be read by everybody: chmod 0600 its file, and replace it where it is "
-                       "used, for it is known now";
-        if (!is_systemd && st->st_mode & S_IRWXG)
-                return "can be read by its group: chmod 0600 its file";
-        if (!is_systemd && st->st_uid != geteuid() && st->st_uid != 0)
-                return "belongs to another user: chown its file";
-        return NULL;
+                return SECRET_WORLD;
+        if (place == SECRET_OF_FOLDER && st->st_mode & S_IRWXG)
+                return SECRET_GROUP;
+        if (place == SECRET_OF_FOLDER && st->st_uid != geteuid() && st->st_uid != 0)
+                return SECRET_FOREIGN;
+        return SECRET_GOOD;
 }
 
 static int read_all(int fd, Secret *secret) {
@@ -149,60 +184,58 @@ static int read_all(int fd, Secret *secret) {
 }
 
 /* One line end behind it is what an editor or echo left. */
-static const char *trim_and_check(Secret *secret) {
+static SecretFault trim_and_check(Secret *secret) {
         if (secret->size > 0 && secret->data[secret->size - 1] == '\n')
                 secret->size--;
         if (secret->size == 0)
-                return "is empty: write it to its file";
+                return SECRET_EMPTY;
         if (memchr(secret->data, '\n', secret->size) || memchr(secret->data, '\r', secret->size))
-                return "has more than one line: it can have one only, with or without a line end "
-                       "(\\n) behind it";
+                return SECRET_LINES;
         if (secret->size > SECRET_SIZE_MAX)
-                return "is longer than 4096 bytes";
+                return SECRET_LONG;
         for (size_t i = 0; i < secret->size; i++)
                 if (secret->data[i] < ' ' || secret->data[i] > '~')
-                        return "holds a byte that is not printable ASCII";
+                        return SECRET_BYTES;
         if (secret->data[0] == ' ' || secret->data[secret->size - 1] == ' ')
-                return "begins or ends with a space: take it away";
+                return SECRET_SPACE;
         if (secret->size < SECRET_SIZE_MIN)
-                return "is shorter than 8 bytes, too short to be found in replies";
+                return SECRET_SHORT;
         secret_wipe(secret->data + secret->size, secret->capacity - secret->size);
-        return NULL;
+        return SECRET_GOOD;
 }
 
-static int load_file(int folder_fd, bool is_systemd, const char *name, Secret *ret_secret,
-                     char **ret_text) {
+static SecretFault fault_of_open(int error) {
+        return error == EACCES   ? SECRET_UNREADABLE
+               : error == ELOOP  ? SECRET_LINK
+               : error == ENOENT ? SECRET_MISSING
+                                 : SECRET_UNOPENED;
+}
+
+int secret_load_file(int folder_fd, const char *file, SecretPlace place, Secret *ret_secret,
+                     SecretFault *ret_fault) {
         _cleanup_(secret_done) Secret secret = SECRET_NULL;
         _cleanup_(fd_closep) int fd = -EBADF;
-        const char *fault;
+        SecretFault fault;
         struct stat st;
-        int r;
 
-        fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        fd = openat(folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
-                return refuse(name,
-                              errno == EACCES  ? "cannot be read by agentcrate-egress: chown its "
-                                                 "file"
-                              : errno == ELOOP ? "is a link: put the file itself in its place"
-                                               : "cannot be opened",
-                              ret_text);
+                return refuse(fault_of_open(errno), ret_fault);
         if (fstat(fd, &st) < 0)
                 return error_origin(negative_errno());
-        fault = find_fault(&st, is_systemd);
-        if (fault)
-                return refuse(name, fault, ret_text);
-        r = secret_new(SECRET_SIZE_MAX + 2, &secret);
-        if (r < 0)
-                return refuse(name, "cannot be kept: memory cannot be locked (see RLIMIT_MEMLOCK)",
-                              ret_text);
-        r = read_all(fd, &secret);
-        if (r < 0)
-                return refuse(name, "cannot be read", ret_text);
+        fault = find_fault(&st, place);
+        if (fault != SECRET_GOOD)
+                return refuse(fault, ret_fault);
+        if (secret_new(SECRET_SIZE_MAX + 2, &secret) < 0)
+                return refuse(SECRET_UNLOCKED, ret_fault);
+        if (read_all(fd, &secret) < 0)
+                return refuse(SECRET_BROKEN, ret_fault);
         fault = trim_and_check(&secret);
-        if (fault)
-                return refuse(name, fault, ret_text);
+        if (fault != SECRET_GOOD)
+                return refuse(fault, ret_fault);
         *ret_secret = secret;
         secret = SECRET_NULL;
+        *ret_fault = SECRET_GOOD;
         return 0;
 }
 
@@ -213,19 +246,42 @@ static bool is_there(int folder_fd, const char *name) {
                (fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT);
 }
 
+int secret_find(const SecretFolders *folders, const char *name, Secret *ret_secret,
+                SecretPlace *ret_place, SecretFault *ret_fault) {
+        *ret_place = SECRET_NOWHERE;
+        if (!name_is_valid(name))
+                return refuse(SECRET_BAD_NAME, ret_fault);
+        if (is_there(folders->systemd_fd, name))
+                *ret_place = SECRET_OF_SYSTEMD;
+        else if (is_there(folders->folder_fd, name))
+                *ret_place = SECRET_OF_FOLDER;
+        else
+                return refuse(SECRET_MISSING, ret_fault);
+        return secret_load_file(*ret_place == SECRET_OF_SYSTEMD ? folders->systemd_fd
+                                                                : folders->folder_fd,
+                                name, *ret_place, ret_secret, ret_fault);
+}
+
 int secret_load(const SecretFolders *folders, const char *name, Secret *ret_secret,
                 char **ret_text) {
-        if (!name_is_valid(name))
-                return outcome_text(SECRET_E_UNUSABLE, ret_text,
-                                    "a secret has a name that is none");
-        if (is_there(folders->systemd_fd, name))
-                return load_file(folders->systemd_fd, true, name, ret_secret, ret_text);
-        if (is_there(folders->folder_fd, name))
-                return load_file(folders->folder_fd, false, name, ret_secret, ret_text);
-        return outcome_text(
-                SECRET_E_UNUSABLE, ret_text,
-                "the secret %s is missing: give it to agentcrate-egress by "
-                "LoadCredential= or LoadCredentialEncrypted=, or write it to %s/%s with "
-                "mode 0600",
-                name, folders->folder ?: "credentials", name);
+        SecretPlace place;
+        SecretFault fault;
+        int r;
+
+        r = secret_find(folders, name, ret_secret, &place, &fault);
+        if (r <= 0)
+                return r;
+        if (fault == SECRET_BAD_NAME)
+                return outcome_text(SECRET_E_UNUSABLE, ret_text, "a secret %s",
+                                    secret_fault_text(fault));
+        if (fault == SECRET_MISSING)
+                return outcome_text(
+                        SECRET_E_UNUSABLE, ret_text,
+                        "the secret %s is missing: give it to agentcrate-egress by "
+                        "LoadCredential= or LoadCredentialEncrypted=, or write it to %s/%s with "
+                        "mode 0600",
+                        name, folders->folder ?: "credentials", name);
+        return outcome_text(SECRET_E_UNUSABLE, ret_text, "the secret %s %s%s%s", name,
+                            secret_fault_text(fault), secret_fault_remedy(fault) ? ": " : "",
+                            secret_fault_remedy(fault) ?: "");
 }

@@ -46,14 +46,55 @@ int secret_folders_find(bool is_service, SecretFolders *ret_folders);
 int secret_new(size_t capacity, Secret *ret_secret);
 void secret_done(Secret *secret);
 
+/* Where one was found. */
+typedef enum SecretPlace {
+        SECRET_NOWHERE,
+        SECRET_OF_SYSTEMD,
+        SECRET_OF_FOLDER,
+} SecretPlace;
+
+/* Why one cannot be used. */
+typedef enum SecretFault {
+        SECRET_GOOD,
+        SECRET_BAD_NAME,
+        SECRET_MISSING,
+        SECRET_UNREADABLE,
+        SECRET_LINK,
+        SECRET_UNOPENED,
+        SECRET_NO_FILE,
+        SECRET_WORLD,
+        SECRET_GROUP,
+        SECRET_FOREIGN,
+        SECRET_UNLOCKED,
+        SECRET_BROKEN,
+        SECRET_EMPTY,
+        SECRET_LINES,
+        SECRET_LONG,
+        SECRET_BYTES,
+        SECRET_SPACE,
+        SECRET_SHORT,
+        _SECRET_FAULT_MAX,
+} SecretFault;
+
+/* What follows "the secret NAME"; and what to do, or NULL. */
+const char *secret_fault_text(SecretFault fault);
+const char *secret_fault_remedy(SecretFault fault);
+
 enum {
         _SECRET_E_SUCCESS,
-        SECRET_E_UNUSABLE, /* ret_text says why, with the name and the remedy */
+        SECRET_E_UNUSABLE, /* ret_text or ret_fault says why */
 };
 
-/* The one of that name: systemd's, else the file. A line end behind it is not part of it. */
+/* The one of that name: systemd's, else the file. A line end behind it is not part of it. ret_text
+ * has the name and the remedy. */
 int secret_load(const SecretFolders *folders, const char *name, Secret *ret_secret,
                 char **ret_text);
+/* The same with a reason in place of a text. Both are always set. */
+int secret_find(const SecretFolders *folders, const char *name, Secret *ret_secret,
+                SecretPlace *ret_place, SecretFault *ret_fault);
+/* One file of a folder, whatever it is called, judged as what lies in such a place. */
+int secret_load_file(int folder_fd, const char *file, SecretPlace place, Secret *ret_secret,
+                     SecretFault *ret_fault);
 
 /* Memory that held a secret, before free(). */
 void secret_wipe(void *data, size_t size);

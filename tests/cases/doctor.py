@@ -75,7 +75,8 @@ class Report:
         self.form()
 
     def form(self):
-        tap.equal(list(self.json), ["can_run", "user", "kernel", "checks", "limits"], "members")
+        tap.equal(list(self.json), ["can_run", "user", "kernel", "checks", "limits",
+                                    "secrets"], "members")
         tap.equal(self.ran.err, b"", "stderr")
         tap.equal(len(self.checks), len(self.json["checks"]), "distinct ids")
         for check in self.json["checks"]:

@@ -53,7 +53,7 @@ MAY_INCLUDE = {
     "http": "basic",
     "broker": "basic ipc plan schema policy record http mcp cgroup scope crate",
     "run": "basic ipc plan policy cgroup crate launcher",
-    "doctor": "basic ipc plan policy cgroup crate run",
+    "doctor": "basic ipc plan policy cgroup crate run egress",  # of egress, how secrets are judged
     "cli": "basic policy record mcp doctor",
 }
 # The folders that may include a library's headers: what is linked follows from that. cgroup and

@@ -11,6 +11,7 @@
 
 #include "doctor/doctor.h"
 #include "doctor/read.h"
+#include "doctor/unit-credentials.h"
 #include "tests/unit/suite.h"
 
 /* A plain user's host where everything works. */
@@ -486,6 +487,54 @@ START_TEST(test_mount_lines) {
 }
 END_TEST
 
+/* --- credentials of a unit --- */
+
+static const struct {
+        const char *text, *name, *source;
+        bool is_there, encrypted;
+} unit_cases[] = {
+        {"[Service]\nLoadCredential=a:/x\n", "a", "/x", true, false},
+        {"[Service]\nLoadCredential=a:/x", "a", "/x", true, false},
+        {"[Service]\r\nLoadCredential=a:/x\r\n", "a", "/x", true, false},
+        {"[Service]\n LoadCredential = a:/x \n", "a", "/x", true, false},
+        {"[Service]\nLoadCredentialEncrypted=a:/x:y\n", "a", "/x:y", true, true},
+        {"[Service]\nLoadCredential=\\\n# no\n; no\n a:/x\n", "a", "/x", true, false},
+        {"[Service]\nLoadCredential=a:/x\\", "a", "/x", true, false},
+        {"[Service]\nLoadCredential=a:/x\nLoadCredential=a:/y\n", "a", "/y", true, false},
+        {"[Service]\nLoadCredential=a:/x\nLoadCredentialEncrypted=\n", "a", NULL, false, false},
+        {"[Service]\nLoadCredential=a:/x\nSetCredential=\n", "a", "/x", true, false},
+        {"[Service]\nSetCredential=a:x\nLoadCredential=\n", "a", NULL, true, false},
+        {"[Service]\nLoadCredential=a:/x\n[Install]\nLoadCredential=\n", "a", "/x", true, false},
+        {"LoadCredential=a:/x\n", "a", NULL, false, false},
+        {"[Unit]\nLoadCredential=a:/x\n", "a", NULL, false, false},
+        {"[Service]\n#LoadCredential=a:/x\n", "a", NULL, false, false},
+        {"[Service]\nLoadCredential=ab:/x\n", "a", NULL, false, false},
+        {"[Service]\nLoadCredentials=a:/x\n", "a", NULL, false, false},
+        {"[Service]\nLoadCredential=a:%d/x\n", "a", NULL, true, false},
+        {"[Service]\nLoadCredential=a\n", "a", "/etc/credstore/a", true, false},
+        {"[Service]\nLoadCredentialEncrypted=a:b\n", "a", "/etc/credstore.encrypted/b", true, true},
+        {"[Service]\nLoadCredential=usr:/usr\n", "usr_bin", "/usr/bin", true, false},
+        {"[Service]\nLoadCredential=usr:/nowhere\n", "usr_bin", NULL, false, false},
+        {"[Service]\nLoadCredential=usr:/usr\n", "usr_", NULL, false, false},
+        {"", "a", NULL, false, false},
+        {"[Service]\n\n\n=\n", "a", NULL, false, false},
+};
+
+START_TEST(test_unit_credentials) {
+        _cleanup_(unit_credentials_done) UnitCredentials credentials = UNIT_CREDENTIALS_NULL;
+        _cleanup_(freep) char *path = NULL;
+        const UnitCredential *found;
+
+        ck_assert_int_eq(unit_credentials_parse(unit_cases[_i].text, &credentials), 0);
+        ck_assert_int_eq(unit_credentials_find(&credentials, unit_cases[_i].name, &found, &path),
+                         0);
+        ck_assert_int_eq(found != NULL, unit_cases[_i].is_there);
+        ck_assert_pstr_eq(path, unit_cases[_i].source);
+        if (found)
+                ck_assert_int_eq(found->encrypted, unit_cases[_i].encrypted);
+}
+END_TEST
+
 int main(void) {
         TCase *tcase = tcase_create("doctor");
 
@@ -500,5 +549,6 @@ int main(void) {
         tcase_add_test(tcase, test_json);
         tcase_add_test(tcase, test_probe);
         tcase_add_test(tcase, test_mount_lines);
+        tcase_add_loop_test(tcase, test_unit_credentials, 0, ELEMENTSOF(unit_cases));
         return suite_run("doctor", tcase);
 }
