@@ -14,6 +14,7 @@
 #include "broker/call.h"
 #include "broker/log.h"
 #include "broker/metering.h"
+#include "broker/result.h"
 
 static int make_id(char *ret_id) {
         uint64_t random;
@@ -153,6 +154,16 @@ void call_record_operation(Call *call, const EgressOperation *operation) {
         };
 
         audit_operation(call->manager->audit, &who, &what);
+}
+
+void call_record_egress(Call *call, const CrateResult *result) {
+        const AuditCall who = audit_call(&call->record);
+        _cleanup_(result_egress_done) ResultEgress egress = {};
+
+        if (result_to_egress(result, &egress) < 0)
+                log_error("what a job reached was not recorded: out of memory");
+        else
+                audit_egress(call->manager->audit, &who, egress.items, egress.n_items);
 }
 
 /* --- the end --- */

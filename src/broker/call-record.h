@@ -12,6 +12,7 @@
  */
 
 #include "broker/manager.h"
+#include "crate/result.h"
 #include "ipc/proto.h"
 #include "mcp/protocol.h"
 #include "record/audit.h"
@@ -56,6 +57,8 @@ void call_record_end(Call *call, const StrBuf *answer);
 
 /* A request with a credential that the call's job has made. */
 void call_record_operation(Call *call, const EgressOperation *operation);
+/* What its job reached or was not let reach, once that has ended. */
+void call_record_egress(Call *call, const CrateResult *result);
 
 /* A request tools/call that is refused before it becomes a call, by an error of that code; answer,
  * if it is known, tells so. */

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "basic/error.h"
+#include "crate/denied.h"
 
 char *result_error_text(const CrateError *error) {
         char *text;
@@ -134,6 +135,80 @@ void result_to_audit(const CrateResult *result, bool lost, AuditEnd *end) {
         end->egress_bytes_in = result->egress.bytes_in;
         end->egress_bytes_out = result->egress.bytes_out;
         end->egress_denied = result->egress.n_denied;
+}
+
+/* --- what it reached --- */
+
+static const char *text_of(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key));
+}
+
+static uint64_t number_of(const json_t *object, const char *key) {
+        return (uint64_t) json_integer_value(json_object_get(object, key));
+}
+
+/* An operation has a line of its own. */
+static void add_denial(ResultEgress *egress, const CrateResult *result, const json_t *denial) {
+        const char *kind = text_of(denial, "kind");
+
+        if (!kind || string_equal(kind, "operation"))
+                return;
+        egress->items[egress->n_items++] = (AuditEgress){
+                .denied = true,
+                .is_dns = string_equal(kind, "dns"),
+                .job = result->job,
+                .name = text_of(denial, "what"),
+                .rule = text_of(denial, "rule"),
+                .kind = kind,
+                .reason = text_of(denial, "class") ?: text_of(denial, "reason"),
+                .address = text_of(denial, "address"),
+                .seen = text_of(denial, "seen"),
+                .count = number_of(denial, "count"),
+        };
+}
+
+/* What was refused before it was dialled is among the denials, but for the names that led there. */
+static void add_connection(ResultEgress *egress, const CrateResult *result, const json_t *entry) {
+        const char *address = text_of(entry, "address"), *through = text_of(entry, "through");
+
+        if (!address && !through)
+                return;
+        egress->items[egress->n_items++] = (AuditEgress){
+                .denied = !address,
+                .job = result->job,
+                .name = text_of(entry, "name"),
+                .port = number_of(entry, "port"),
+                .address = address,
+                .through = through,
+                .end = text_of(entry, "end") ?: "",
+                .bytes_in = number_of(entry, "bytes_in"),
+                .bytes_out = number_of(entry, "bytes_out"),
+                .msec = number_of(entry, "ms"),
+        };
+}
+
+void result_egress_done(ResultEgress *egress) {
+        free(egress->items);
+        json_decref(egress->list);
+        *egress = (ResultEgress){};
+}
+
+int result_to_egress(const CrateResult *result, ResultEgress *ret_egress) {
+        ResultEgress egress = {.list = denied_to_json(result)};
+        size_t n_denied = json_array_size(egress.list);
+        size_t n_reached = json_array_size(result->reached);
+
+        egress.items = calloc(n_denied + n_reached + 1, sizeof(*egress.items));
+        if (!egress.list || !egress.items) {
+                result_egress_done(&egress);
+                return error_origin(-ENOMEM);
+        }
+        for (size_t i = 0; i < n_denied; i++)
+                add_denial(&egress, result, json_array_get(egress.list, i));
+        for (size_t i = 0; i < n_reached; i++)
+                add_connection(&egress, result, json_array_get(result->reached, i));
+        *ret_egress = egress;
+        return 0;
 }
 
 int result_to_answer(const CrateResult *result, const char *lost_text, ExecutorResult *ret_answer) {

@@ -133,6 +133,7 @@ static void on_crate_end(Crate *crate, void *userdata) {
         count_limits(supervisor);
         metrics_count_egress(supervisor->call->manager->metrics, use->connections, use->n_denied,
                              use->bytes_in, use->bytes_out);
+        call_record_egress(supervisor->call, crate_get_result(crate));
         call_finish(supervisor->call);
 }
 

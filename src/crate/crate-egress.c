@@ -175,6 +175,7 @@ void crate_on_egress_ended(Crate *crate, const EgressEnded *ended, int report_fd
         };
         if (memfd_map_sealed(report_fd, EGRESS_REPORT_MAX, &data, &size) == 0) {
                 result->denied = denied_from_report(data, size);
+                result->reached = reached_from_report(data, size);
                 (void) munmap((void *) data, size);
         }
         crate_settle(crate);

@@ -15,7 +15,7 @@ static bool add_text(json_t *entry, const char *key, const char *text) {
 
 /* One entry, in the form of the record: what was asked for, and by which rule it was refused. */
 static json_t *entry_from_report(json_t *from) {
-        static const char *const details[] = {"address", "class", "port", "reason"};
+        static const char *const details[] = {"address", "class", "port", "reason", "seen"};
         const char *kind = json_string_value(json_object_get(from, "kind"));
         const char *name = json_string_value(json_object_get(from, "name"));
         const char *rule = json_string_value(json_object_get(from, "rule"));
@@ -63,6 +63,19 @@ json_t *denied_from_report(const void *data, size_t size) {
         if (i > 0)
                 (void) json_array_append_new(
                         array, json_pack("{s:s,s:I}", "kind", "more", "count", (json_int_t) i));
+        json_decref(report);
+        return array;
+}
+
+/* Each is looked at by who records it: what is no text or number there is not there. */
+json_t *reached_from_report(const void *data, size_t size) {
+        json_t *report = json_loadb(data, size, JSON_REJECT_DUPLICATES, NULL);
+        json_t *list = json_object_get(report, "log"), *array = json_array(), *entry;
+        size_t i;
+
+        json_array_foreach(list, i, entry) if (json_is_object(entry) &&
+                                               json_array_size(array) < DENIED_MAX)(void)
+                json_array_append(array, entry);
         json_decref(report);
         return array;
 }

@@ -13,5 +13,7 @@
 /* The list of a report of agentcrate-egress, without what is no entry of one. NULL: it is no
  * report, or there is no memory. */
 json_t *denied_from_report(const void *data, size_t size);
+/* The connections of such a report, in its own form, bounded; the same. */
+json_t *reached_from_report(const void *data, size_t size);
 /* The member of the record. NULL: no memory. */
 json_t *denied_to_json(const CrateResult *result);

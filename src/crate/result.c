@@ -109,6 +109,7 @@ void crate_result_done(CrateResult *result) {
         free(result->tenant);
         free(result->template);
         json_decref(result->denied);
+        json_decref(result->reached);
         crate_error_done(&result->error);
         capture_done(&result->out);
         capture_done(&result->err);

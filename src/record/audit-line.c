@@ -281,6 +281,57 @@ int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
         return error_trace(r);
 }
 
+static int add_connection(StrBuf *body, const AuditEgress *egress) {
+        int r;
+
+        r = add_text(body, "through", egress->through, AUDIT_REASON_MAX);
+        if (r == 0)
+                r = add_text(body, "end", egress->end, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = strbuf_appendf(body,
+                                   ",\"ms\":%" PRIu64 ",\"bytes\":{\"in\":%" PRIu64
+                                   ",\"out\":%" PRIu64 "}",
+                                   egress->msec, egress->bytes_in, egress->bytes_out);
+        return error_trace(r);
+}
+
+static int add_denial(StrBuf *body, const AuditEgress *egress) {
+        int r;
+
+        r = add_text(body, "rule", egress->rule, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "kind", egress->kind, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "reason", egress->reason, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "seen", egress->seen, AUDIT_REASON_MAX);
+        if (r == 0)
+                r = strbuf_appendf(body, ",\"count\":%" PRIu64, egress->count);
+        return error_trace(r);
+}
+
+int audit_body_egress(StrBuf *body, AuditStamp stamp, const AuditCall *call,
+                      const AuditEgress *egress) {
+        int r;
+
+        r = add_start(body, stamp, egress->is_dns ? "dns" : "egress", call);
+        if (r == 0)
+                r = add_text(body, "job", egress->job, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "name", egress->name, AUDIT_REASON_MAX);
+        if (r == 0 && egress->port > 0)
+                r = strbuf_appendf(body, ",\"port\":%" PRIu64, egress->port);
+        if (r == 0)
+                r = add_text(body, "decision", egress->denied ? "denied" : "allowed", 16);
+        if (r == 0 && !egress->is_dns)
+                r = add_text(body, "address", egress->address, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = egress->end ? add_connection(body, egress) : add_denial(body, egress);
+        if (r == 0)
+                r = add_text(body, "trace_id", call->trace_id, AUDIT_NAME_MAX);
+        return error_trace(r);
+}
+
 int audit_line(StrBuf *line, const AuditHead *before, const StrBuf *body, AuditHead *ret_head) {
         size_t start = line->size;
         int r;

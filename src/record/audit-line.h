@@ -39,6 +39,8 @@ int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const 
                    bool payloads);
 int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                          const AuditOperation *operation);
+int audit_body_egress(StrBuf *body, AuditStamp stamp, const AuditCall *call,
+                      const AuditEgress *egress);
 /* The whole line with its newline, and the head of the chain behind it. */
 int audit_line(StrBuf *line, const AuditHead *before, const StrBuf *body, AuditHead *ret_head);
 

@@ -217,6 +217,31 @@ void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *
         (void) audit_flush(audit, &cause);
 }
 
+static int queue_egress(Audit *audit, const AuditCall *call, const AuditEgress *egress) {
+        _cleanup_(waiting_freep) Waiting *waiting = calloc(1, sizeof(Waiting));
+        int r;
+
+        if (!waiting)
+                return error_origin(-ENOMEM);
+        r = audit_body_egress(&waiting->body, audit_stamp_now(), call, egress);
+        if (r < 0)
+                return error_trace(r);
+        (void) audit_queue(audit, TAKE_PTR(waiting));
+        return 0;
+}
+
+void audit_egress(Audit *audit, const AuditCall *call, const AuditEgress *items, size_t n_items) {
+        _cleanup_(freep) char *cause = NULL;
+
+        for (size_t i = 0; i < n_items; i++)
+                if (queue_egress(audit, call, &items[i]) < 0) {
+                        audit->n_lost++;
+                        audit_warn(audit, "what a job reached was not recorded: no memory");
+                }
+        if (n_items > 0)
+                (void) audit_flush(audit, &cause);
+}
+
 void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end) {
         _cleanup_(waiting_freep) Waiting *waiting = calloc(1, sizeof(Waiting));
         _cleanup_(freep) char *cause = NULL;

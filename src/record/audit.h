@@ -82,6 +82,23 @@ typedef struct AuditOperation {
         uint64_t n_dropped; /* refused before this one, which have no line */
 } AuditOperation;
 
+/* What a job reached, or was not let reach: names that it asked for, and connections. NULL or 0:
+ * not known, or there is none. */
+typedef struct AuditEgress {
+        bool denied;
+        bool is_dns;
+        const char *job;
+        const char *name;
+        uint64_t port;
+        const char *rule, *kind, *reason; /* of a denial: what judged, and how */
+        const char *address;
+        const char *through; /* the names that lead there */
+        const char *seen;    /* what it claimed to be for */
+        uint64_t count;      /* of denials that are all the same */
+        const char *end;     /* of a connection: how it ended */
+        uint64_t bytes_in, bytes_out, msec;
+} AuditEgress;
+
 typedef struct AuditConfig {
         const char *path; /* absolute; borrowed only while it is opened */
         bool fail_open;   /* go on without a record where none can be written */
@@ -120,6 +137,8 @@ void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end);
 
 /* The same. */
 void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation);
+/* The same, a line for each. */
+void audit_egress(Audit *audit, const AuditCall *call, const AuditEgress *items, size_t n_items);
 
 /* How many records could not be written. */
 uint64_t audit_n_lost(const Audit *audit);

@@ -660,6 +660,101 @@ def egress_of(pid):
     raise tap.Failed("there is no agentcrate-egress")
 
 
+class Greet(egress.Server):
+    """Sends a line to whoever connects, and waits for the end."""
+
+    def __init__(self):
+        super().__init__(self.greet, "127.0.0.1")
+
+    @staticmethod
+    def greet(connection):
+        connection.sendall(b"hello\n")
+        egress.read_all(connection)
+
+
+def audit_lines(dns, templates, code, **settings):
+    """What a job told, and the audit lines of what it reached or was not let reach."""
+    with mcp.Broker(env=environment(dns, templates, **settings)) as broker, broker.client() as client_:
+        result = client_.exec(PYTHON, "-c", PRELUDE + code, template="net")
+        tap.equal((result["outcome"], result["exit_code"]), ("exited", 0), str(result))
+        broker.stop()
+        lines = mcp.audit_records(broker.log_path)
+    ends = [line for line in lines if line["event"] == "end"]
+    found = [line for line in lines if line["event"] in ("dns", "egress")]
+    for line in found:
+        tap.equal((line["call"], line["job"], line["tool"], line["tenant"]),
+                  (ends[0]["call"], ends[0]["job"], "sandbox_exec", ends[0]["tenant"]), "whose it is")
+    return json.loads(result["stdout"]), found, ends[0]
+
+
+def audit_tells(dns, web):
+    """Rows 1, 2, 7, 8, 9, 10, 11, 16, 17, 20, 22, 25, 26, 27: a line for each thing that was refused,
+    and one for each connection, with its address and its bytes; no line has what was sent."""
+    with Greet() as greet:
+        rows = [destination(web), destination(web, name="alias.example"),
+                {"name": "dual.example", "port": greet.port, "type": "tcp", "addresses": ["127.0.0.0/8"]},
+                {"name": "web.example", "port": 443}, {"name": "private.example", "port": 80, "type": "tcp"},
+                {"name": "meta.example", "port": 80, "type": "tcp", "addresses": ["169.254.0.0/16"]},
+                {"name": "gone.example", "port": 80, "type": "tcp"}]
+        seen, lines, end = audit_lines(dns, {"net": {"ro": ["/usr"], "egress": rows}}, f"""
+import ssl
+def send(host, port, data=b""):
+    try:
+        with socket.create_connection((host, port), 10) as s:
+            s.sendall(data)
+            return len(s.recv(4096))
+    except OSError as error:
+        return name(error)
+def get(host):
+    return b"GET /hello?key=private HTTP/1.1\\r\\nHost: " + host + b"\\r\\nConnection: close\\r\\n\\r\\n"
+def hello(host):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(("web.example", 443), 10) as s:
+            context.wrap_socket(s, server_hostname=host)
+    except OSError as error:
+        return type(error).__name__
+for host in ("secret-data.evil.example", "evil.example"):
+    find(host)
+answer("secret-data.evil.example", 16)
+attempt("10.9.9.9", 1)
+attempt(find("web.example")[0], 9)
+tell(allowed=send("alias.example", {web.port}, get(b"alias.example")),
+     dual=send("dual.example", {greet.port}, b"12345"),
+     host=send("web.example", {web.port}, get(b"other.example")),
+     h2=send("web.example", {web.port}, b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n"),
+     sni=hello("other.example"), none=hello(None), plain=send("web.example", 443, b"GET / HTTP/1.1\\r\\n\\r\\n"),
+     private=send("private.example", 80), meta=send("meta.example", 80), gone=send("gone.example", 80))
+""")
+    tap.check(seen["allowed"] > 0 and seen["dual"] == 6, str(seen))
+    tap.equal({seen["private"], seen["meta"], seen["gone"]} - {0, "ECONNRESET"}, set(), "what leads nowhere")
+    told = {(line["event"], line.get("kind"), line["name"], line.get("reason")): line
+            for line in lines if line["decision"] == "denied"}
+    for key, more in {
+            ("dns", "dns", "secret-data.evil.example", None): {"count": 3},
+            ("dns", "dns", "evil.example", None): {"count": 2},
+            ("egress", "address", "private.example", "private"): {"address": "10.0.0.1"},
+            ("egress", "address", "meta.example", "metadata"): {"address": "169.254.169.254"},
+            ("egress", "host", "web.example", "Host is not the destination that was connected to"): {},
+            ("egress", "sni", "web.example", "mismatch"): {"seen": "other.example"},
+            ("egress", "sni", "web.example", "missing"): {},
+            ("egress", "sni", "web.example", "not-tls"): {},
+            ("egress", "unreachable", "gone.example", "not-resolved"): {},
+            ("egress", "refused", None, None): {"count": 1},
+            ("egress", "unrouted", None, None): {}}.items():
+        tap.check(key in told, lambda key=key: f"{key} is not among {sorted(map(str, told))}")
+        tap.equal({name: told[key][name] for name in more}, more, str(key))
+    good = {line["name"]: line for line in lines if line["decision"] == "allowed"}
+    tap.equal(set(good), {"alias.example", "dual.example"})
+    tap.equal((good["alias.example"]["port"], good["alias.example"]["address"], good["alias.example"]["through"]),
+              (web.port, "127.0.0.1", "web.example"))
+    tap.equal(good["dual.example"]["bytes"], {"in": 6, "out": 5})
+    tap.equal(end["egress"]["connections"], 2)
+    tap.lacks(json.dumps(lines), "private HTTP", "what was sent")
+    tap.lacks(json.dumps(lines), "key=", "what was sent")
+
+
 def run_loses(env):
     """Without the process there is no network: the job ends as lost, and does not hang."""
     with started([tap.program("agentcrate-run"), "--allow", "web.example:80", "--", "sh", "-c",
@@ -816,6 +911,7 @@ def cases(dns, web, six):
         ("transfers both ways", transfer, env, web),
         ("the process is killed", run_loses, env),
         ("broker: template, arguments, records", broker_serves, dns, web),
+        ("1, 2, 8-11, 16, 17, 20, 22, 25: what the audit tells of each", audit_tells, dns, web),
         ("broker: what is denied", broker_denies, dns, web),
         ("broker: the process is killed", broker_loses, dns, web),
         ("58: a new policy", row_58, dns, web),

@@ -187,9 +187,9 @@ def check_pairs(records):
         call, event = record["call"], record["event"]
         if call is None and (event, record["rule"]) == ("decision", "peer"):
             continue
-        if event == "operation":
+        if event in ("operation", "egress", "dns"):
             if state.get(call) != "decision":
-                raise tap.Failed(f"operation of {call} comes behind {state.get(call)}: {record}")
+                raise tap.Failed(f"{event} of {call} comes behind {state.get(call)}: {record}")
             continue
         if state.get(call) != {"decision": None, "end": "decision"}[event]:
             raise tap.Failed(f"{event} of {call} comes behind {state.get(call)}: {record}")
