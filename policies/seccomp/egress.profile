@@ -21,7 +21,7 @@ allow socketpair if arg0 is AF_UNIX
 EAFNOSUPPORT socketpair
 allow connect bind accept4 shutdown getsockname getpeername getsockopt setsockopt
 allow sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg
-allow splice pipe2 eventfd2 epoll_create1 epoll_ctl epoll_wait epoll_pwait poll ppoll
+allow eventfd2 epoll_create1 epoll_ctl epoll_wait epoll_pwait poll ppoll
 
 # --- files: those of names and trust; Landlock tells which ---
 

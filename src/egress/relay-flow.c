@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include "basic/error.h"
@@ -8,7 +7,7 @@
 #include "egress/relay-internal.h"
 
 /* What one relay moves before it is another's turn. */
-#define TURN_BYTES (1U << 20)
+#define TURN_BYTES (4U << 20)
 #define READ_SIZE (64U * 1024U)
 
 typedef enum Moved {
@@ -17,9 +16,9 @@ typedef enum Moved {
         MOVED_ENDED, /* the relay is gone */
 } Moved;
 
-void relay_flow_done(RelayFlow *flow) {
+void relay_flow_done(Relay *relay, RelayFlow *flow) {
         strbuf_done(&flow->pending);
-        pipe_close(&flow->pipe);
+        buffer_pool_give(relay->session->host.buffers, &flow->buffer);
 }
 
 static Moved end(Relay *relay, RelayEndReason reason) {
@@ -165,31 +164,41 @@ static Moved write_pending(Relay *relay, RelayFlow *flow, RelayEnd *to) {
         return wrote(relay, flow, to, n);
 }
 
-static Moved write_piped(Relay *relay, RelayFlow *flow, RelayEnd *to) {
-        ssize_t n = splice(flow->pipe.read_fd, NULL, to->fd.fd, NULL, flow->n_piped,
-                           SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+static Moved write_buffer(Relay *relay, RelayFlow *flow, RelayEnd *to) {
+        size_t size = flow->n_held;
+        ssize_t n =
+                send(to->fd.fd, flow->buffer.data + flow->begin, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-        if (n > 0)
-                flow->n_piped -= (size_t) n;
-        if (flow->n_piped == 0)
-                pipe_pool_give(relay->session->host.pipes, &flow->pipe);
+        if (n > 0) {
+                flow->begin += (size_t) n;
+                flow->n_held -= (size_t) n;
+                /* It has taken all that it takes now, and tells when it takes more. */
+                if ((size_t) n < size)
+                        to->writable = false;
+        }
+        if (flow->n_held == 0)
+                buffer_pool_give(relay->session->host.buffers, &flow->buffer);
         return wrote(relay, flow, to, n);
 }
 
-/* The pipe is empty, so that it is always the sender who has nothing. */
-static Moved fill_pipe(Relay *relay, RelayFlow *flow, RelayEnd *from) {
-        PipePool *pipes = relay->session->host.pipes;
+/* The buffer is empty. */
+static Moved fill_buffer(Relay *relay, RelayFlow *flow, RelayEnd *from) {
+        BufferPool *buffers = relay->session->host.buffers;
         ssize_t n;
 
-        if (flow->pipe.read_fd < 0 && pipe_pool_take(pipes, &flow->pipe) < 0)
+        if (!flow->buffer.data && buffer_pool_take(buffers, &flow->buffer) < 0)
                 return end(relay, RELAY_FAILED);
-        n = splice(from->fd.fd, NULL, flow->pipe.write_fd, NULL, PIPE_SIZE,
-                   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        n = recv(from->fd.fd, flow->buffer.data, flow->buffer.size, MSG_DONTWAIT);
         if (n > 0) {
-                flow->n_piped = (size_t) n;
+                /* With that the sender has nothing more, unless it tells so later, or has told of
+                 * its end already. */
+                if ((size_t) n < flow->buffer.size && !from->ending)
+                        from->readable = false;
+                flow->begin = 0;
+                flow->n_held = (size_t) n;
                 return MOVED_SOME;
         }
-        pipe_pool_give(pipes, &flow->pipe);
+        buffer_pool_give(buffers, &flow->buffer);
         if (n < 0 && errno == EINTR)
                 return MOVED_SOME;
         if (n < 0 && errno != EAGAIN)
@@ -206,7 +215,7 @@ static Moved fill(Relay *relay, RelayFlow *flow, RelayEnd *from) {
 
         if (flow == &relay->out && relay->guard)
                 return read_client(relay, look_at_http, &looked);
-        return fill_pipe(relay, flow, from);
+        return fill_buffer(relay, flow, from);
 }
 
 static Moved end_flow(Relay *relay, RelayFlow *flow, RelayEnd *to) {
@@ -221,8 +230,8 @@ static Moved end_flow(Relay *relay, RelayFlow *flow, RelayEnd *to) {
 static Moved step(Relay *relay, RelayFlow *flow, RelayEnd *from, RelayEnd *to) {
         if (flow->pending.size > 0)
                 return to->writable ? write_pending(relay, flow, to) : MOVED_ALL;
-        if (flow->n_piped > 0)
-                return to->writable ? write_piped(relay, flow, to) : MOVED_ALL;
+        if (flow->n_held > 0)
+                return to->writable ? write_buffer(relay, flow, to) : MOVED_ALL;
         if (from->ended)
                 return flow->ended ? MOVED_ALL : end_flow(relay, flow, to);
         return from->readable ? fill(relay, flow, from) : MOVED_ALL;

@@ -21,16 +21,17 @@ typedef enum RelayState {
 typedef struct RelayEnd {
         LoopFd fd;               /* fd.fd is owned; negative: there is none yet */
         bool readable, writable; /* as far as is known; epoll tells of every change once */
+        bool ending;             /* its end was told of, and is behind what it has sent */
         bool ended;              /* it sends nothing any more */
 } RelayEnd;
 
 /* From one end to the other. */
 typedef struct RelayFlow {
-        StrBuf pending;   /* bytes that were looked at, and go before all that is in the pipe */
+        StrBuf pending;   /* bytes that were looked at, and go before all that is in the buffer */
         size_t n_written; /* of pending */
-        Pipe pipe;
-        size_t n_piped;
-        bool ended; /* and the other end was told */
+        Buffer buffer;
+        size_t begin, n_held; /* of what is in it */
+        bool ended;           /* and the other end was told */
         uint64_t bytes;
 } RelayFlow;
 
@@ -77,4 +78,4 @@ void relay_move(Relay *relay);
 /* Reads what is wanted first. The relay may be gone after this; true: it is known now, and not yet
  * acted on. */
 bool relay_read_head(Relay *relay);
-void relay_flow_done(RelayFlow *flow);
+void relay_flow_done(Relay *relay, RelayFlow *flow);

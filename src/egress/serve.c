@@ -12,7 +12,7 @@
 
 typedef struct Server {
         Loop *loop;
-        PipePool pipes;
+        BufferPool buffers;
         HostAddresses *addresses;
         CurlLoop *curl;
         SessionHost host;
@@ -25,7 +25,7 @@ typedef struct Server {
 } Server;
 
 static void server_done(Server *server) {
-        pipe_pool_done(&server->pipes);
+        buffer_pool_done(&server->buffers);
         host_addresses_free(server->addresses);
         curl_loop_free(server->curl);
         loop_free(server->loop);
@@ -40,7 +40,7 @@ static int server_init(Server *server, const SecretFolders *secrets) {
         if (r == 0)
                 r = curl_loop_new(server->loop, &server->curl);
         server->host = (SessionHost){.loop = server->loop,
-                                     .pipes = &server->pipes,
+                                     .buffers = &server->buffers,
                                      .addresses = server->addresses,
                                      .curl = server->curl,
                                      .secrets = secrets};

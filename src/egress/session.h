@@ -11,7 +11,7 @@
 #include "egress/curl-loop.h"
 #include "egress/host-address.h"
 #include "egress/loop.h"
-#include "egress/pipe-pool.h"
+#include "egress/buffer-pool.h"
 #include "egress/secret.h"
 #include "egress/session-document.h"
 #include "ipc/proto.h"
@@ -21,7 +21,7 @@ typedef struct Session Session;
 /* What all sessions share. */
 typedef struct SessionHost {
         Loop *loop;
-        PipePool *pipes;
+        BufferPool *buffers;
         HostAddresses *addresses;
         CurlLoop *curl;
         const SecretFolders *secrets;
