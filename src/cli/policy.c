@@ -128,9 +128,9 @@ static int run_check(const PolicyOptions *options _unused_, const Policy *policy
                 warn_of_names(policy->tenants[i], "tools.allow", &policy->tenants[i]->allow);
                 warn_of_names(policy->tenants[i], "tools.deny", &policy->tenants[i]->deny);
         }
-        printf("no faults: %zu tenant%s, %zu template%s, %s\n", policy->n_tenants,
+        printf("no faults: %zu tenant%s, %zu template%s, %zu credential%s, %s\n", policy->n_tenants,
                plural(policy->n_tenants), policy->n_templates, plural(policy->n_templates),
-               policy->digest);
+               policy->n_credentials, plural(policy->n_credentials), policy->digest);
         return EXIT_SUCCESS;
 }
 
