@@ -206,6 +206,10 @@ static int run(const BrokerOptions *options) {
                                 .export = &export};
         int r;
 
+        /* The user of the machine's broker has nothing else to do with it. */
+        r = privileges_close(options->launcher);
+        if (r < 0)
+                return error_trace(r);
         /* Whom a launcher service serves is the machine's. */
         r = reload_read(options->launcher ? POLICY_SYSTEM : POLICY_USER, &policy);
         if (r != 0)

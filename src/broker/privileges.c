@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "basic/error.h"
@@ -71,4 +72,21 @@ int privileges_reduce(void) {
 
         r = bounding_reduce(kept_mask());
         return r < 0 ? error_trace(r) : error_trace(sets_reduce(kept_mask()));
+}
+
+/* 1 is too little for a core file, and has the kernel start no program that takes one; 0 would let
+ * such a program have it. */
+static int limit_cores(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_CORE, &limit) < 0)
+                return error_origin(negative_errno());
+        limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
+        return setrlimit(RLIMIT_CORE, &limit) < 0 ? error_origin(negative_errno()) : 0;
+}
+
+int privileges_close(bool even_to_owner) {
+        if (even_to_owner && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+                return error_origin(negative_errno());
+        return error_trace(limit_cores());
 }

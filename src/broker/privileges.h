@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
+
 /*
  * What the broker gives up at its start. As a plain user it has nothing. As root it is the parent
  * of the launchers, which need the capabilities that make namespaces, mounts and id maps, and a
@@ -9,3 +11,7 @@
  */
 
 int privileges_reduce(void);
+
+/* What this process holds of jobs, such as their output, gets into no core dump, and with
+ * even_to_owner, cannot be read by other processes of its user either. */
+int privileges_close(bool even_to_owner);
