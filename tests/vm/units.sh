@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # test-timeout: 1800
 # The installed units, of the system and of a user, under what Debian delegates and under all of it.
-exec "$(dirname "$0")/batch" -t 900 vm/inside-units.py
+exec "$(dirname "$0")/batch" -t 900 vm/inside-units.py vm/inside-egress.py
