@@ -145,6 +145,7 @@ void call_record_operation(Call *call, const EgressOperation *operation) {
                 .operation = operation->operation,
                 .reason = operation->reason,
                 .digest = operation->digest,
+                .parameters = operation->parameters,
                 .denied = operation->denied != 0,
                 .status = operation->status,
                 .bytes_in = operation->bytes_in,

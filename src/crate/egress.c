@@ -110,14 +110,15 @@ static int on_ended(void *userdata, Frame *frame) {
 /* Requests with a credential that are over. */
 static int on_operation(void *userdata, Frame *frame) {
         Egress *egress = userdata;
-        EgressOperation operation;
+        EgressOperation operation = {};
 
-        memcpy(&operation, frame->payload, sizeof(operation));
+        memcpy(&operation, frame->payload, frame->header.length);
         if (!*session_place(egress, frame->header.id) ||
             operation.credential[sizeof(operation.credential) - 1] ||
             operation.operation[sizeof(operation.operation) - 1] ||
             operation.reason[sizeof(operation.reason) - 1] ||
-            operation.digest[sizeof(operation.digest) - 1])
+            operation.digest[sizeof(operation.digest) - 1] ||
+            operation.parameters[sizeof(operation.parameters) - 1])
                 return error_origin(-EBADMSG);
         if ((*session_place(egress, frame->header.id))->crate)
                 crate_on_egress_operation((*session_place(egress, frame->header.id))->crate,
@@ -126,8 +127,8 @@ static int on_operation(void *userdata, Frame *frame) {
 }
 
 static const LinkPermit permits[] = {
-        {EGRESS_OPERATION, EGRESS_STATE_OPEN, sizeof(EgressOperation), sizeof(EgressOperation), 0,
-         0, on_operation},
+        {EGRESS_OPERATION, EGRESS_STATE_OPEN, offsetof(EgressOperation, parameters) + 1,
+         sizeof(EgressOperation), 0, 0, on_operation},
         {EGRESS_READY, EGRESS_STATE_OPEN, 0, 0, 0, 0, on_ready},
         {EGRESS_FAILED, EGRESS_STATE_OPEN, sizeof(EgressFailed), sizeof(EgressFailed), 0, 0,
          on_failed},

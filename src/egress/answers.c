@@ -15,7 +15,7 @@ struct Answer {
         uint32_t id;
         size_t size;
         int fd; /* negative: none */
-        char payload[ANSWER_PAYLOAD_MAX];
+        char payload[];
 };
 
 static void answers_drop(Answers *answers) {
@@ -40,7 +40,7 @@ static int answers_keep(Answers *answers, uint16_t type, uint32_t id, const void
 
         if (answers->n >= ANSWERS_MAX || size > ANSWER_PAYLOAD_MAX)
                 return error_origin(-ENOBUFS);
-        answer = malloc(sizeof(*answer));
+        answer = malloc(sizeof(*answer) + size);
         if (!answer)
                 return error_origin(-ENOMEM);
         answer->next = NULL;

@@ -12,7 +12,7 @@
 #define ANSWERS_MAX 8192U
 /* Who can wait with what he would say does so from here on. */
 #define ANSWERS_ROOM 1024U
-#define ANSWER_PAYLOAD_MAX 512U
+#define ANSWER_PAYLOAD_MAX 4096U
 
 typedef struct Answer Answer;
 

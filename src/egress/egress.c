@@ -181,8 +181,10 @@ static bool on_operation(void *userdata, const SessionOperation *operation) {
                  operation->operation ? operation->operation->name : NULL);
         put_word(message.reason, sizeof(message.reason), operation->reason);
         put_word(message.digest, sizeof(message.digest), operation->digest);
+        put_word(message.parameters, sizeof(message.parameters), operation->parameters);
         /* What cannot be accounted for does not go on. */
-        if (answer(opening->egress, EGRESS_OPERATION, opening->id, &message, sizeof(message),
+        if (answer(opening->egress, EGRESS_OPERATION, opening->id, &message,
+                   offsetof(EgressOperation, parameters) + strlen(message.parameters) + 1,
                    NULL) < 0)
                 (void) shutdown(opening->egress->link.fd, SHUT_RDWR);
         return true;

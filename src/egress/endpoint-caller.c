@@ -36,7 +36,8 @@ struct Caller {
         LoopTimer timer;
         HttpParser *parser;
         StrBuf in, out;
-        size_t n_taken; /* bytes of in that the parser has */
+        StrBuf parameters; /* of the request, hashed */
+        size_t n_taken;    /* bytes of in that the parser has */
         OperationMatch match;
         ExchangeRequest request;
         Exchange *exchange;
@@ -64,6 +65,7 @@ static Caller *caller_free(Caller *caller) {
         http_parser_free(caller->parser);
         strbuf_done(&caller->in);
         strbuf_done(&caller->out);
+        strbuf_done(&caller->parameters);
         operation_match_done(&caller->match);
         strv_done(&caller->request.headers);
         if (caller->previous)
@@ -296,8 +298,50 @@ static int take_headers(Caller *caller, const HttpRequest *request) {
         return error_trace(r);
 }
 
-static void digest_request(Caller *caller, const HttpRequest *request) {
+static void digest_format(const struct sha256_ctx *done,
+                          char ret_hex[static 2 * SHA256_DIGEST_SIZE + 1]) {
+        struct sha256_ctx context = *done;
         uint8_t digest[SHA256_DIGEST_SIZE];
+
+        sha256_digest(&context, sizeof(digest), digest);
+        for (size_t i = 0; i < sizeof(digest); i++)
+                (void) snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Values are not told, but who knows one can find it. */
+static int add_parameter(StrBuf *out, const char *name, const char *value) {
+        char hex[2 * SHA256_DIGEST_SIZE + 1];
+        struct sha256_ctx context;
+
+        if (out->size + strlen(name) + sizeof(hex) + 3 > PROTO_EGRESS_PARAMETERS_MAX)
+                return 0;
+        sha256_init(&context);
+        sha256_update(&context, strlen(value), (const uint8_t *) value);
+        digest_format(&context, hex);
+        return error_trace(strbuf_appendf(out, "%s%s %s", out->size > 0 ? " " : "", name, hex));
+}
+
+/* Those of the path, then those of the query that were given. */
+static int digest_parameters(Caller *caller) {
+        const Operation *operation = caller->match.operation;
+        size_t value = 0;
+        int r = 0;
+
+        strbuf_done(&caller->parameters);
+        for (size_t i = 0; r == 0 && i < operation->n_segments; i++)
+                if (!operation->segments[i].literal)
+                        r = add_parameter(&caller->parameters,
+                                          operation->segments[i].parameter.name,
+                                          caller->match.path.items[value++]);
+        for (size_t i = 0; r == 0 && i < operation->n_query; i++)
+                if (*caller->match.query.items[i])
+                        r = add_parameter(&caller->parameters, operation->query[i].name,
+                                          caller->match.query.items[i]);
+        caller->what.parameters = caller->parameters.data;
+        return error_trace(r);
+}
+
+static void digest_request(Caller *caller, const HttpRequest *request) {
         struct sha256_ctx context;
 
         sha256_init(&context);
@@ -307,9 +351,7 @@ static void digest_request(Caller *caller, const HttpRequest *request) {
         sha256_update(&context, 1, (const uint8_t *) "\n");
         if (request->body.size > 0)
                 sha256_update(&context, request->body.size, (const uint8_t *) request->body.data);
-        sha256_digest(&context, sizeof(digest), digest);
-        for (size_t i = 0; i < sizeof(digest); i++)
-                (void) snprintf(caller->what.digest + 2 * i, 3, "%02x", digest[i]);
+        digest_format(&context, caller->what.digest);
 }
 
 static int caller_dispatch(Caller *caller, const HttpRequest *request) {
@@ -400,6 +442,8 @@ static void caller_handle(Caller *caller, const HttpRequest *request) {
                 refuse_match(caller, r, text);
                 return;
         }
+        if (r == 0)
+                r = digest_parameters(caller);
         if (r == 0)
                 r = operation_check_body(caller->match.operation,
                                          span_of(http_request_header(request, "content-type")),

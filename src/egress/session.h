@@ -35,8 +35,9 @@ typedef struct SessionOperation {
         int status;                 /* that the job got */
         bool denied;                /* nothing was sent */
         uint64_t bytes_out, bytes_in, usec;
-        uint64_t n_dropped; /* that were not told of before this one */
-        char digest[65];    /* SHA-256 of method, path, query and content; "": none */
+        uint64_t n_dropped;     /* that were not told of before this one */
+        char digest[65];        /* SHA-256 of method, path, query and content; "": none */
+        const char *parameters; /* as they are told to the host; NULL: none */
 } SessionOperation;
 
 /* operation NULL: only asks whether one more can be told of; false: not now. */

@@ -266,6 +266,9 @@ typedef struct EgressSockets {
 } EgressSockets;
 
 /* Strings are NUL-terminated. */
+/* Of what a request was made: each parameter's name and the SHA-256 of its value, in hex. */
+#define PROTO_EGRESS_PARAMETERS_MAX 2048U
+
 typedef struct EgressOperation {
         char credential[36];
         char operation[68];           /* "": it was none of the job's */
@@ -276,6 +279,8 @@ typedef struct EgressOperation {
         uint64_t bytes_out, bytes_in; /* of content */
         uint64_t usec;
         uint64_t n_dropped; /* before this one, of which nothing was told */
+        /* "NAME HASH NAME HASH …", those that fit; the frame ends with its NUL. */
+        char parameters[PROTO_EGRESS_PARAMETERS_MAX];
 } EgressOperation;
 
 typedef struct EgressFailed {

@@ -52,6 +52,13 @@ static int add_name(StrBuf *body, const char *name) {
         return error_trace(strbuf_appendf(body, ",\"%s\":", name));
 }
 
+/* What another process says is one, in hex. */
+static int append_hex(StrBuf *body, const char *hex, size_t size) {
+        if (size != 2 * SHA256_DIGEST_SIZE || strspn(hex, "0123456789abcdef") < size)
+                return error_trace(strbuf_append_string(body, "null"));
+        return error_trace(strbuf_appendf(body, "\"sha256:%.*s\"", (int) size, hex));
+}
+
 static int add_text(StrBuf *body, const char *name, const char *text, size_t max) {
         int r;
 
@@ -252,6 +259,39 @@ int audit_body_end(StrBuf *body, AuditStamp stamp, const AuditCall *call, const 
         return error_trace(r);
 }
 
+static int add_parameters(StrBuf *body, const char *parameters) {
+        int r;
+
+        r = strbuf_append_string(body, ",\"parameters\":{");
+        for (const char *p = parameters, *comma = ""; r == 0 && *p; comma = ",") {
+                size_t name = strcspn(p, " "), hash = p[name] ? strcspn(p + name + 1, " ") : 0;
+
+                r = strbuf_append_string(body, comma);
+                if (r == 0)
+                        r = audit_append_text(body, p, name, AUDIT_NAME_MAX);
+                if (r == 0)
+                        r = strbuf_append_string(body, ":");
+                if (r == 0)
+                        r = append_hex(body, p + name + (p[name] != 0), hash);
+                p += name + (p[name] != 0) + hash;
+                p += *p == ' ';
+        }
+        return r < 0 ? error_trace(r) : strbuf_append_byte(body, '}');
+}
+
+static int add_operation_hashes(StrBuf *body, const AuditOperation *operation) {
+        int r;
+
+        if (!*operation->digest)
+                return 0;
+        r = strbuf_append_string(body, ",\"hashes\":{\"request\":");
+        if (r == 0)
+                r = append_hex(body, operation->digest, strlen(operation->digest));
+        if (r == 0)
+                r = add_parameters(body, operation->parameters);
+        return r < 0 ? error_trace(r) : strbuf_append_byte(body, '}');
+}
+
 int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                          const AuditOperation *operation) {
         const char *name = *operation->operation ? operation->operation : NULL;
@@ -273,9 +313,8 @@ int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                                    ",\"out\":%" PRIu64 "},\"dropped\":%" PRIu64,
                                    operation->status, (double) operation->usec / USEC_PER_MSEC,
                                    operation->bytes_in, operation->bytes_out, operation->n_dropped);
-        if (r == 0 && *operation->digest)
-                r = strbuf_appendf(body, ",\"hashes\":{\"request\":\"sha256:%.64s\"}",
-                                   operation->digest);
+        if (r == 0)
+                r = add_operation_hashes(body, operation);
         if (r == 0)
                 r = add_text(body, "trace_id", call->trace_id, AUDIT_NAME_MAX);
         return error_trace(r);

@@ -8,6 +8,7 @@ Rows are those of the attacks on the credential endpoint, by their numbers."""
 import base64
 import contextlib
 import gzip
+import hashlib
 import json
 import os
 import socket
@@ -562,9 +563,12 @@ def row_52():
 
 def row_53():
     signer = authority()
+    lax = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    lax.set_ciphers("DEFAULT:@SECLEVEL=0")
     rows = [
         ("expired", signer.sign("expired", days="0"), None, "upstream.certificate", {}),
         ("self-signed", signer.sign("own", own=True), None, "upstream.certificate", {}),
+        ("SHA-1", signer.sign("sha1", digest="-sha1"), lax, "upstream.certificate", {}),
         ("another name", signer.sign("other", name="other.upstream.test"), None,
          "upstream.certificate", {}),
         ("system's authorities only", None, None, "upstream.certificate", {"ca": None}),
@@ -586,6 +590,43 @@ def row_53():
             tap.equal(b.server.requests, [], f"{name}: requests")
     with bench(pin=["sha256/" + "A" * 43 + "=", signer.pin(STATE["cert"][0])]) as b:
         tap.equal(b.ask().status, 200, "the right pin")
+
+
+def row_57():
+    """Each request is told of, with the keys of its parameters and hashes of their values, which are
+    nowhere themselves."""
+    def hashed(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    with bench() as b:
+        tap.equal(b.ask(target="/repos/own%65r/r/issues?per_page=77").status, 200)
+        b.program.wait_operations(1)
+        b.refused(403, "operation.query", target="/repos/owner/r/issues?per_page=777")
+        b.refused(413, "operation.body_size", "POST", "/items", ["Content-Type: application/json"],
+                  b'"' + b"x" * 4096 + b'"')
+        good, bad, large = b.program.operations
+        tap.equal(good["parameters"], {"owner": hashed("owner"), "repo": hashed("r"),
+                                       "per_page": hashed("77")}, "parameters")
+        tap.equal((good["status"], good["bytes_in"], good["denied"]), (200, 4, False))
+        tap.check(good["usec"] > 0, "no time was told")
+        tap.equal((bad["parameters"], bad["denied"], large["operation"]), ({}, True, "create"))
+        tap.lacks(json.dumps(b.program.operations), "owner/", "what was told")
+
+
+def row_51():
+    """A request for a new secret is no operation unless somebody makes it one: then its answer is the
+    job's, as nobody holds what is in it. No key says that it be kept."""
+    fresh = "ghs_" + os.urandom(12).hex()
+    with bench(upstream.reply(json.dumps({"access_token": fresh}))) as b:
+        for target in "/app/installations/1/access_tokens", "/oauth/token", "/login/oauth/access_token":
+            answer = b.refused(403, "operation.no_match", "POST", target, ["Content-Type: application/json"],
+                               b"{}")
+            tap.lacks(answer.data, fresh.encode())
+        tap.equal(b.server.n_connections, 0)
+        tap.contains(b.ask().body, fresh.encode(), "what an operation answers")
+    with tap_failed("capture"):
+        with bench(operations={"get": {"method": "GET", "path": "/get", "capture": ["access_token"]}}):
+            pass
 
 
 def row_54():

@@ -6,6 +6,7 @@
 test's own."""
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -148,6 +149,7 @@ def broker_serves():
                    ("api", None, "denied", "operation.no_match", 403)], "operations on record")
         tap.equal(lines[0]["bytes"], {"in": 4, "out": 0})
         tap.check(lines[0]["hashes"]["request"].startswith("sha256:"), str(lines[0]))
+        tap.equal(lines[0]["hashes"]["parameters"], {"n": "sha256:" + hashlib.sha256(b"7").hexdigest()})
         with open(broker.log_path, encoding="utf-8") as file:
             tap.lacks(file.read(), SECRET, "audit log")
 

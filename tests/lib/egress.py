@@ -149,12 +149,14 @@ class Egress:
         return status, text.split(b"\0")[0].decode()
 
     def _note_operation(self, ident, payload):
-        *texts, status, was_denied, out, into, usec, dropped = OPERATION_FRAME.unpack(payload)
+        *texts, status, was_denied, out, into, usec, dropped = OPERATION_FRAME.unpack_from(payload)
+        words = payload[OPERATION_FRAME.size:].split(b"\0")[0].decode().split()
         names = "credential", "operation", "reason", "digest"
         self.operations.append({
             **{name: text.split(b"\0")[0].decode() for name, text in zip(names, texts)},
             "session": ident, "status": status, "denied": bool(was_denied), "bytes_out": out,
-            "bytes_in": into, "usec": usec, "dropped": dropped})
+            "bytes_in": into, "usec": usec, "dropped": dropped,
+            "parameters": dict(zip(words[::2], words[1::2]))})
 
     def wait_operations(self, count, timeout=10):
         """All operations that were told of, once there are so many."""
