@@ -79,6 +79,12 @@ static void on_usage(Crate *crate _unused_, uint64_t memory, uint64_t pids, void
         hold(manager, NULL, &manager->policy->config.instance.limits);
 }
 
+static bool has_neighbours(void *userdata) {
+        const Supervisor *supervisor = userdata;
+
+        return supervisor->call->manager->n_crates > 1;
+}
+
 /* --- the crate --- */
 
 static int on_crate(sd_event_source *source _unused_, int fd _unused_, uint32_t events _unused_,
@@ -148,6 +154,7 @@ static const CrateCallbacks callbacks = {
         .on_started = on_started,
         .on_output = on_output,
         .on_usage = on_usage,
+        .has_neighbours = has_neighbours,
         .on_end = on_crate_end,
 };
 

@@ -192,6 +192,17 @@ int cgroup_crate_set_job_limits(CgroupCrate *crate, const CgroupLimits *limits,
                                    CGROUP_LIMITS_JOB, ret_failure);
 }
 
+bool cgroup_crate_has_weight(const CgroupCrate *crate) {
+        return crate->tree->controllers & CGROUP_CPU;
+}
+
+int cgroup_crate_set_weight(CgroupCrate *crate, unsigned weight) {
+        char text[12];
+
+        (void) snprintf(text, sizeof(text), "%u", weight);
+        return error_trace(cgroup_file_write(crate->fd, "cpu.weight", text));
+}
+
 static int crate_set_up(CgroupCrate *crate, const CgroupCrateSpec *spec,
                         CgroupFailure *ret_failure) {
         CgroupTree *tree = crate->tree;

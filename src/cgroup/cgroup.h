@@ -202,6 +202,12 @@ const char *cgroup_crate_path(const CgroupCrate *crate);
 int cgroup_crate_set_job_limits(CgroupCrate *crate, const CgroupLimits *limits,
                                 CgroupFailure *ret_failure);
 
+/* Whether it has a weight: where the cpu controller is. */
+bool cgroup_crate_has_weight(const CgroupCrate *crate);
+/* Its part of the processors when they are short, 1 … 10000, among the crates of its tenant; 100
+ * when it is made. 0 or a negative errno. */
+int cgroup_crate_set_weight(CgroupCrate *crate, unsigned weight);
+
 /* --- while the job runs --- */
 
 /*

@@ -48,6 +48,8 @@ void crate_end_job(Crate *crate, bool grace) {
 
         if (crate->ladder >= step || crate->state >= CRATE_STATE_ENDED)
                 return;
+        /* The end of many processes is much work, and nobody waits for it as for a reply. */
+        crate_yield(crate);
         if (crate->state != CRATE_STATE_RUNNING ||
             crate_send_signal(crate, grace ? SIGTERM : SIGKILL) != 0) {
                 crate_kill_init(crate);

@@ -393,6 +393,7 @@ void crate_look(Crate *crate) {
                 tell_usage(crate);
         }
         look_at_cgroup_time(crate);
+        crate_yield_if_greedy(crate);
         if (crate->state == CRATE_STATE_RUNNING)
                 set_next_look(crate, &before, worked_usec() - worked);
 }

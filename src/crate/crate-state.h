@@ -49,6 +49,15 @@ typedef struct Looking {
                                        job's, and since when; see doubt_memory() */
 } Looking;
 
+#define YIELDING_GROUPS_MAX 64U
+
+/* Who of a job has been made to give way. */
+typedef struct Yielding {
+        bool began;
+        size_t n_groups;
+        pid_t groups[YIELDING_GROUPS_MAX]; /* process groups, as they are known inside */
+} Yielding;
+
 /* What is reached from inside, if anything is. */
 typedef struct CrateEgress {
         Egress *egress;
@@ -90,6 +99,7 @@ struct Crate {
         uint64_t start_usec;                                          /* of the job */
         uint64_t deadline_usec, ladder_usec, drain_usec, sample_usec; /* 0: none */
         Looking looking;
+        Yielding yielding;
         bool ended; /* the result stands, on_end is still to be called */
         CrateResult result;
 };
@@ -142,6 +152,12 @@ void crate_check_cgroup(Crate *crate);
 void crate_note_processes(Crate *crate, uint64_t n);
 /* When the job has ended: what only then is known. */
 void crate_look_back(Crate *crate);
+
+/* --- crate-yield.c: greedy jobs and their neighbours --- */
+/* From now on the job gives way, if it is one that does. */
+void crate_yield(Crate *crate);
+/* After each look. */
+void crate_yield_if_greedy(Crate *crate);
 
 /* --- crate-stream.c: output and stdin --- */
 int crate_take_streams(Crate *crate, Frame *frame);

@@ -67,6 +67,9 @@ typedef struct CrateCallbacks {
         /* What the job uses now, where it is looked at rather than counted by a cgroup. May be
          * NULL. crate_end_for() is allowed here. */
         void (*on_usage)(Crate *crate, uint64_t memory, uint64_t pids, void *userdata);
+        /* Whether others run beside it: a job that has worked for some time gives way to them then,
+         * and stays so. NULL: this one never gives way. */
+        bool (*has_neighbours)(void *userdata);
         /* A request of the job with a credential is over. Its strings end. May be NULL. */
         void (*on_operation)(Crate *crate, const EgressOperation *operation, void *userdata);
 } CrateCallbacks;

@@ -25,6 +25,7 @@
 /* Fields of /proc/PID/stat behind the name, the state being the first; see proc_pid_stat(5). */
 enum {
         STAT_PARENT = 1,
+        STAT_GROUP,
         STAT_UTIME = 11,
         STAT_STIME,
         STAT_CUTIME,
@@ -173,6 +174,7 @@ static int gather_process(Gathering *gathering, pid_t pid) {
         if (pid == INIT_PID)
                 return 0;
         process.parent = (pid_t) fields[STAT_PARENT];
+        process.group = (pid_t) fields[STAT_GROUP];
         process.start_ticks = fields[STAT_START];
         process.cpu_ticks = fields[STAT_UTIME] + fields[STAT_STIME];
         process.address_space = fields[STAT_VSIZE];

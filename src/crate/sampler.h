@@ -16,7 +16,7 @@
 #define SAMPLER_NAME_SIZE 64U
 
 typedef struct SamplerProcess {
-        pid_t pid, parent;
+        pid_t pid, parent, group;
         char state;
         uint64_t start_ticks; /* since the boot: with the pid it tells a process from its successor
                                */

@@ -109,6 +109,7 @@ typedef struct ProtoFailure {
 enum {
         INIT_JOB = 128, /* InitJob; fds: job memfd [, script] [, cgroup of the job] */
         INIT_SIGNAL,    /* InitSignal: to the job's process group */
+        INIT_YIELD,     /* InitYield: the job gives way to others, and init with it */
 
         /* --- init -> host --- */
         INIT_READY = 192, /* InitReport; fds: /proc of the crate, O_PATH of the private tmpfs */
@@ -136,6 +137,14 @@ typedef struct InitSignal {
         int32_t signal;
         uint32_t reserved;
 } InitSignal;
+
+#define PROTO_YIELD_GROUPS_MAX 16U
+
+typedef struct InitYield {
+        int32_t nice;
+        uint32_t n_groups;
+        int32_t groups[PROTO_YIELD_GROUPS_MAX]; /* process groups inside, beside the job's first */
+} InitYield;
 
 /* What init reads back from inside after the seal. The host compares it with the plan once more and
  * notes it. */

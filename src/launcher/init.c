@@ -215,10 +215,33 @@ static int init_on_signal(void *userdata, Frame *frame) {
         return 0;
 }
 
+/*
+ * What it forks from now on inherits that. Init is the one that buries all who lose their parent:
+ * it leaves the session of its launcher, for where sessions share the processors alike, the
+ * launcher would pay for it.
+ */
+static int init_on_yield(void *userdata, Frame *frame) {
+        Init *init = userdata;
+        InitYield message;
+
+        memcpy(&message, frame->payload, sizeof(message));
+        if (message.n_groups > ELEMENTSOF(message.groups))
+                return -EBADMSG;
+        (void) setsid();
+        (void) setpriority(PRIO_PROCESS, 0, message.nice);
+        if (init->job.pid > 0)
+                (void) setpriority(PRIO_PGRP, (id_t) init->job.pid, message.nice);
+        for (uint32_t i = 0; i < message.n_groups; i++)
+                if (message.groups[i] > 1)
+                        (void) setpriority(PRIO_PGRP, (id_t) message.groups[i], message.nice);
+        return 0;
+}
+
 static const LinkPermit init_permits[] = {
         {INIT_JOB, INIT_STATE_READY, sizeof(InitJob), sizeof(InitJob), 1, 3, init_on_job},
         {INIT_SIGNAL, INIT_STATE_RUNNING, sizeof(InitSignal), sizeof(InitSignal), 0, 0,
          init_on_signal},
+        {INIT_YIELD, INIT_STATE_RUNNING, sizeof(InitYield), sizeof(InitYield), 0, 0, init_on_yield},
 };
 
 /* What a process that has ended called itself. */

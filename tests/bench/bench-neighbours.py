@@ -3,9 +3,10 @@
 """bench-neighbours.py [-n RUNS]
 
 What a job pays for its neighbours: sandbox_exec of /usr/bin/true over the UNIX socket while the
-broker is idle, while it destroys jobs of 256 processes, and while a fork bomb, a memory hog and a
-flood of output run at once in three other crates. Every neighbour has a limit that it meets, and is
-started again as soon as it has ended, so that each call has all of them beside it.
+broker is idle, at the moment in which a job of 256 processes is destroyed, while such jobs are
+started and destroyed, and while a fork bomb, a memory hog and a flood of output run at once in three
+other crates. Every neighbour has a limit that it meets, and is started again as soon as it has
+ended, so that each call has all of them beside it.
 """
 
 import argparse
@@ -16,13 +17,20 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
+import machine  # pylint: disable=wrong-import-position
 import mcp  # pylint: disable=wrong-import-position
 import table  # pylint: disable=wrong-import-position
 
 WARM_UP = 5
 TRUE = {"argv": ["/usr/bin/true"]}
 
-# A job that has 256 processes and then meets its limit of time.
+# A job that has 256 processes: one that waits to be destroyed, and one that meets its limit of time.
+SLEEPERS = {"argv": ["/usr/bin/python3", "-c",
+                     "import os, time\n"
+                     "for i in range(255):\n"
+                     "    if os.fork() == 0: time.sleep(60); os._exit(0)\n"
+                     "time.sleep(60)"],
+            "timeout_ms": 60000, "limits": {"pids": 300}}
 CROWD = {"command": "for i in $(seq 255); do sleep 60 & done; wait",
          "timeout_ms": 1500, "limits": {"pids": 300}}
 FORK_BOMB = {"command": "bomb() { bomb | bomb & }; bomb; sleep 60",
@@ -86,13 +94,32 @@ def measure(broker, client, runs, neighbours):
     return samples, ends
 
 
+def measure_destruction(broker, client, runs):
+    """Seconds of calls that come just when a job of 256 processes is ended."""
+    samples = []
+    with broker.client() as other:
+        idle = len(machine.descendants(broker.pid))
+        for _ in range(runs):
+            request = other.start("tools/call", {"name": "sandbox_exec", "arguments": SLEEPERS})
+            while len(machine.descendants(broker.pid)) < idle + 256:
+                time.sleep(0.02)
+            other.notify("notifications/cancelled", {"requestId": request})
+            seconds, record = exec_job(client, TRUE)
+            if record["exit_code"] != 0:
+                raise RuntimeError(f"sandbox_exec of {TRUE} ended so: {record}")
+            samples.append(seconds)
+            while len(machine.descendants(broker.pid)) > idle:
+                time.sleep(0.02)
+    return samples
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=150, metavar="RUNS")
     options = parser.parse_args()
     rows = [
         ("/usr/bin/true, nothing beside it", []),
-        ("the same while jobs of 256 processes are destroyed", [CROWD]),
+        ("beside jobs of 256 processes, which come and go", [CROWD]),
         ("beside a fork bomb, a memory hog and a flood", [FORK_BOMB, MEMORY_HOG, FLOOD]),
     ]
     samples, told = {}, []
@@ -100,6 +127,8 @@ def main():
         for name, neighbours in rows:
             samples[name], ends = measure(broker, client, options.n, neighbours)
             told += [f"{name}: {end}" for end in ends]
+        samples["just when a job of 256 processes is destroyed"] = measure_destruction(
+            broker, client, options.n // 5)
     table.print_table("a job and its neighbours", samples)
     print("\nhow the neighbours ended")
     for line in told:

@@ -574,6 +574,50 @@ def shared_ceiling():
     tap.equal((met["name"], met["level"], met["max"]), ("memory", "instance", 160 * MIB), "limit")
 
 
+def gives_way():
+    """A job that has worked gives way to others, one that sleeps and one that is alone do not."""
+    spin = "while :; do :; done"
+    with mcp.Broker() as broker, broker.client() as client:
+        by_cgroup = has_cgroup(client.exec("true"), "cpus")
+
+        def start(argv):
+            return client.start("tools/call", {"name": "sandbox_exec", "arguments": {
+                "argv": argv, "timeout_ms": 60000 * SLOW}})
+
+        def pid_of(name):
+            found = machine.descendants(broker.pid)
+            return next((pid for pid, command in found.items() if command == name), None)
+
+        def priority(name):
+            pid = pid_of(name)
+            if not by_cgroup:
+                return os.getpriority(os.PRIO_PROCESS, pid)
+            with open(f"/proc/{pid}/cgroup", encoding="ascii") as file:
+                path = file.read().splitlines()[-1].partition("::")[2]
+            with open(f"/sys/fs/cgroup{path}/../cpu.weight", encoding="ascii") as file:
+                return int(file.read())
+
+        usual, lowered = (100, 11) if by_cgroup else (0, 10)
+        waiting = [start(["dash", "-c", spin])]
+        tap.check(tap.wait_until(lambda: pid_of("dash"), 20 * SLOW), "no spinning job")
+        time.sleep(0.3 * SLOW)
+        tap.equal(priority("dash"), usual, "of a job that is alone")
+        waiting.append(start(["sleep", "60"]))
+        tap.check(tap.wait_until(lambda: pid_of("sleep"), 20 * SLOW), "no sleeping job")
+        tap.check(tap.wait_until(lambda: priority("dash") == lowered, 20 * SLOW),
+                  lambda: f"the spinning job has {priority('dash')}, not {lowered}")
+        tap.equal(priority("sleep"), usual, "of a job that sleeps")
+        autogroup = f"/proc/{pid_of('dash')}/autogroup"
+        if not by_cgroup and os.path.exists(autogroup):
+            def nice():
+                with open(autogroup, encoding="ascii") as file:
+                    return file.read().rpartition(" ")[2].strip()
+            tap.check(tap.wait_until(lambda: nice() in ("10", ""), 20),
+                      lambda: f"the session is {nice()}, not 10")
+        for request in waiting:
+            client.notify("notifications/cancelled", {"requestId": request})
+
+
 def strict_broker():
     with mcp.Broker() as broker, broker.client() as client:
         record = client.exec("true")
@@ -626,6 +670,7 @@ def of_a_broker():
     tap.case("a ceiling: defaults are lowered, calls refused", ceilings)
     tap.case("a ceiling: calls are clamped", clamped)
     tap.case("a ceiling that jobs share", shared_ceiling)
+    tap.case("a job that has worked gives way to others", gives_way)
     tap.case("enforce strict of a broker", strict_broker)
 
 
