@@ -35,6 +35,7 @@ int main(int argc, char *argv[]) {
         const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
         (void) sigaction(SIGPIPE, &ignore, NULL);
+        (void) sigaction(SIGXFSZ, &ignore, NULL);
         if (argc > 1)
                 return service_main(argc, argv, &seccomp_table[0]);
         if (!link_is_ours(EGRESS_LINK_FD)) {

@@ -168,6 +168,7 @@ static int job_exec(JobStart *start) {
 /* The child between clone and exec. It runs on our memory and stack: it makes system calls, and
  * leaves through _exit(). */
 static _noreturn_ void job_child(JobStart *start) {
+        const struct sigaction by_default = {.sa_handler = SIG_DFL};
         sigset_t none;
 
         start->step = INIT_EXEC_STEP_STDIO;
@@ -182,6 +183,7 @@ static _noreturn_ void job_child(JobStart *start) {
         (void) umask(0022);
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) sigaction(SIGXFSZ, &by_default, NULL);
         start->step = INIT_EXEC_STEP_LIMITS;
         start->error = -job_limit_processes(start->max_processes);
         if (start->error == 0 && !start->is_closed)

@@ -402,11 +402,14 @@ static void manager_done(Manager *manager) {
 static int reset_signals(int *ret_signal_fd) {
         /* The kernel's struct sigaction: no handler, no flags, no mask. */
         static const unsigned long defaults[4];
+        const struct sigaction ignore = {.sa_handler = SIG_IGN};
         sigset_t set;
 
         /* Not by libc, which does not touch the two signals that it keeps for threads. */
         for (int i = 1; i < NSIG; i++)
                 (void) syscall(SYS_rt_sigaction, i, defaults, NULL, sizeof(uint64_t));
+        /* A limit of our caller on the size of files is an error of write, and said. */
+        (void) sigaction(SIGXFSZ, &ignore, NULL);
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)

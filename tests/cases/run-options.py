@@ -7,6 +7,7 @@ sentence that names it and the remedy, before anything has been started."""
 import json
 import os
 import re
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -97,6 +98,15 @@ def failed_step():
     tap.contains(ran.errors, "agentcrate-run: cannot start the launcher: ")
     tap.contains(ran.errors, "EMFILE")
     tap.equal(ran.err.count(b"\n"), 1, "lines")
+
+
+def file_size():
+    """Our caller's limit on the size of files is said, not died of; the job's own signal is its."""
+    ran = tap.run(["/bin/bash", "-c", 'ulimit -f 0; exec "$0" true', RUN])
+    ran.expect(125, out="")
+    tap.contains(ran.errors, "EFBIG")
+    job = "ulimit -f 1; exec dd if=/dev/zero of=/tmp/x bs=4k count=4 status=none"
+    tap.equal(tap.shell(job).rc, 128 + signal.SIGXFSZ)
 
 
 def paths(option):
@@ -351,6 +361,7 @@ def main():
         tap.case(f"mistake: {name}", refused, words, *arguments)
     tap.case("mistake: no templates", no_templates)
     tap.case("a failure of the runner names its step", failed_step)
+    tap.case("a limit of the caller on the size of files", file_size)
     for option in "--workspace", "--ro", "--rw":
         tap.case(f"mistake: path of {option}", paths, option)
     tap.case("ENV-01 longest argument", long_argument)
