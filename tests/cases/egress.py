@@ -4,17 +4,15 @@
 # test-timeout: 600
 """What jobs reach by name, and that they reach nothing else: real clients in crates, servers and a
 resolver of the test's own outside. The servers lie on loopback, which each destination that leads
-there has to open. Rows that need no crate are those of egress-process.py."""
+there has to open. Rows that need no crate are those of egress-process.py,
+ordinary clients those of egress-clients.py."""
 
 import concurrent.futures
 import contextlib
-import hashlib
-import http.server
 import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -26,11 +24,9 @@ import egress
 import machine
 import mcp
 import tap
+from web import ANSWERS, CHUNK, LOOPBACK, Web, crate, environment, resolver
 
 PYTHON = "/usr/bin/python3"
-LOOPBACK = "@127.0.0.0/8,::1"
-BLOB = 64 << 20
-CHUNK = 1 << 16
 
 # What jobs need to tell what happens to them.
 PRELUDE = """
@@ -69,103 +65,6 @@ def answer(host, kind):
 def tell(**facts):
     print(json.dumps(facts), flush=True)
 """
-
-
-class Blob(http.server.BaseHTTPRequestHandler):
-    """GET /blob, /hello, /echo-headers; PUT anything: its hash."""
-
-    protocol_version = "HTTP/1.1"
-    DATA = hashlib.sha256(b"x").digest() * (CHUNK // 32)
-
-    def log_message(self, *_):
-        pass
-
-    def reply(self, body):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self):
-        if self.path != "/blob":
-            self.reply(b"hello from " + self.headers["Host"].split(":")[0].encode() + b"\n")
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(BLOB))
-        self.end_headers()
-        for _ in range(BLOB // CHUNK):
-            self.wfile.write(self.DATA)
-
-    def do_PUT(self):
-        left, digest = int(self.headers["Content-Length"]), hashlib.sha256()
-        while left > 0:
-            data = self.rfile.read(min(left, CHUNK))
-            digest.update(data)
-            left -= len(data)
-        self.reply(digest.hexdigest().encode())
-
-
-BLOB_HASH = hashlib.sha256(Blob.DATA * (BLOB // CHUNK)).hexdigest()
-
-
-class Web:
-    """An HTTP server on loopback, by TLS if it is given a certificate."""
-
-    def __init__(self, address="127.0.0.1", certificate=None, handler=Blob):
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        # Connections that a test resets are no news.
-        kind = type("Server", (http.server.ThreadingHTTPServer,),
-                    {"address_family": family, "handle_error": lambda *_: None})
-        self.server = kind((address, 0), handler)
-        self.port = self.server.server_address[1]
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificate)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-ANSWERS = {
-    "web.example": [("A", "127.0.0.1")],
-    "dual.example": [("A", "127.0.0.1"), ("AAAA", "::1")],
-    "six.example": [("AAAA", "::1")],
-    "alias.example": [("CNAME", "web.example"), ("A", "127.0.0.1")],
-    "one.wild.example": [("A", "127.0.0.1")],
-    "two.wild.example": [("A", "127.0.0.1")],
-    "private.example": [("A", "10.0.0.1")],
-    "meta.example": [("A", "169.254.169.254")],
-}
-
-
-def resolver():
-    found = egress.Resolver()
-    found.answers = dict(ANSWERS)
-    return found
-
-
-def environment(dns, templates=None, tenants=None, **settings):
-    """One in which names are resolved by dns, and with these settings of agentcrated.json's egress."""
-    env = tap.template_env(**(templates or {}))
-    place = env["AGENTCRATE_DATA_DIR"]
-    tap.write(os.path.join(place, "agentcrated.json"),
-              json.dumps({"egress": {"resolver": [dns.address], **settings}}))
-    for name, tenant in (tenants or {}).items():
-        os.makedirs(os.path.join(place, "tenants.d"), exist_ok=True)
-        tap.write(os.path.join(place, "tenants.d", name + ".json"), json.dumps(tenant))
-    return env
-
-
-def crate(env, *command, allow=(), options=(), **kwargs):
-    given = [word for one in allow for word in ("--allow", one)]
-    return tap.crate(*command, options=[*given, *options], env=env, **kwargs)
 
 
 def python(env, code, allow=(), **kwargs):
@@ -519,78 +418,6 @@ def net_15(env, web, six):
                   allow=[f"{name}:{port}/http{LOOPBACK}"]).expect(0, out=f"hello from {name}\n")
 
 
-# --- clients ---
-
-
-def transfer(env, web):
-    """The same bytes arrive, both ways."""
-    allow = [f"web.example:{web.port}/http{LOOPBACK}"]
-    url = f"http://web.example:{web.port}/blob"
-    ran = crate(env, "sh", "-c", f"curl -sS {url} | sha256sum", allow=allow).expect(0)
-    tap.equal(ran.out.split()[0].decode(), BLOB_HASH)
-    usage = ran.record["usage"]
-    tap.check(usage["egress_bytes_in"] >= BLOB, str(usage))
-    ran = crate(env, "sh", "-c", f"head -c {BLOB} /dev/zero | curl -sS -T - -H 'Content-Length: {BLOB}' "
-                f"-H 'Transfer-Encoding:' {url}", allow=allow).expect(0)
-    tap.equal(ran.out.decode(), hashlib.sha256(bytes(BLOB)).hexdigest())
-
-
-def certificate():
-    """(chain, key, authority) of web.example and dual.example."""
-    tap.need("openssl")
-    place = tap.folder("tls")
-    path = {name: os.path.join(place, name) for name in ("chain.pem", "key.pem")}
-    tap.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-             "-days", "2", "-subj", "/CN=web.example", "-addext",
-             "subjectAltName=DNS:web.example,DNS:dual.example", "-keyout", path["key.pem"], "-out",
-             path["chain.pem"]]).expect(0)
-    os.chmod(path["chain.pem"], 0o644)
-    os.chmod(place, 0o755)
-    return path["chain.pem"], path["key.pem"]
-
-
-CLIENTS = {
-    "curl": ["curl", "-sS", "--cacert", "/workspace/chain.pem", "{url}"],
-    "python urllib": [PYTHON, "-c", "import ssl, sys, urllib.request; print(urllib.request.urlopen('{url}', "
-                      "context=ssl.create_default_context(cafile='/workspace/chain.pem')).read().decode(), end='')"],
-    "node fetch": ["node", "-e", "fetch('{url}').then(r => r.text()).then(t => process.stdout.write(t))"],
-}
-
-
-def client(env, chain, web, name):
-    tap.need(CLIENTS[name][0].rpartition("/")[2])
-    command = [word.replace("{url}", f"https://web.example:{web.port}/hello") for word in CLIENTS[name]]
-    crate(env, *command, allow=[f"web.example:{web.port}/tls{LOOPBACK}"],
-          options=["-w", os.path.dirname(chain) + ":ro", "-e", "NODE_EXTRA_CA_CERTS=/workspace/chain.pem"]
-          ).expect(0, out="hello from web.example\n")
-
-
-def git_clone(env, chain):
-    """The dumb protocol, over TLS."""
-    tap.need("git")
-    tree, bare = tap.folder("tree"), os.path.join(tap.folder("bare"), "x.git")
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    tap.run(["git", "init", "-q", tree]).expect(0)
-    tap.write(os.path.join(tree, "file"), "from git\n")
-    tap.run(["git", "-C", tree, "add", "file"]).expect(0)
-    tap.run(["git", *who, "-C", tree, "commit", "-qm", "one"]).expect(0)
-    tap.run(["git", "clone", "-q", "--bare", tree, bare]).expect(0)
-    tap.run(["git", "-C", bare, "update-server-info"]).expect(0)
-
-    class Files(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, directory=os.path.dirname(bare), **kwargs)
-
-        def log_message(self, *_):
-            pass
-
-    with Web(certificate=(chain, os.path.join(os.path.dirname(chain), "key.pem")), handler=Files) as web:
-        crate(env, "sh", "-c", f"git clone -q https://web.example:{web.port}/x.git /tmp/x && cat /tmp/x/file",
-              allow=[f"web.example:{web.port}/tls{LOOPBACK}"],
-              options=["-w", os.path.dirname(chain) + ":ro", "-e", "GIT_SSL_CAINFO=/workspace/chain.pem"]
-              ).expect(0, out="from git\n")
-
-
 def wildcard(env, web):
     """Names of a wildcard have addresses of their own; the name above it is none of them."""
     seen, record = python(env, f"""
@@ -908,7 +735,6 @@ def cases(dns, web, six):
         ("NET-15: either family", net_15, env, web, six),
         ("wildcards", wildcard, env, web),
         ("NET-12: templates with an /etc of their own", own_etc, dns, web),
-        ("transfers both ways", transfer, env, web),
         ("the process is killed", run_loses, env),
         ("broker: template, arguments, records", broker_serves, dns, web),
         ("1, 2, 8-11, 16, 17, 20, 22, 25: what the audit tells of each", audit_tells, dns, web),
@@ -921,24 +747,10 @@ def cases(dns, web, six):
         tap.case(title, function, *args)
 
 
-def tls_cases(dns):
-    env = environment(dns)
-    try:
-        chain, key = certificate()
-    except tap.Skip as reason:
-        tap.skip("clients by TLS", str(reason))
-        return
-    with Web(certificate=(chain, key)) as web:
-        for name in CLIENTS:
-            tap.case(f"NET-03: {name}", client, env, chain, web, name)
-    tap.case("NET-03: git by TLS", git_clone, env, chain)
-
-
 def main():
     with resolver() as dns:
         with Web() as web, Web("::1") as six:
             cases(dns, web, six)
-        tls_cases(dns)
 
 
 sys.exit(tap.main(main))
