@@ -245,18 +245,61 @@ int credential_key_names(StrV *names) {
 
 /* --- what concerns several keys --- */
 
+/* What an operation must keep to be a tool. */
+static int check_exposed(const Reader *reader, const JsonNode *node, const Credential *c,
+                         bool *ret_exposes) {
+        static const char *const content[] = {"body", "body_encoding", "content_type"};
+        _cleanup_(freep) char *name = NULL;
+        const Operation *operation;
+        int r;
+
+        r = json_node_key(reader->doc, node, &name);
+        operation = r == 0 ? operation_menu_find(&c->menu, name) : NULL;
+        if (r < 0 || !operation || !operation->expose)
+                return error_trace(r);
+        *ret_exposes = true;
+        node = json_node_member(reader->doc, node, "expose");
+        if (strlen(c->name) + 1 + strlen(name) > EXPOSED_NAME_MAX)
+                return error_trace(reader_fault(
+                        reader, node,
+                        "the tool would be %s_%s, and clients take no names of more than %u "
+                        "characters: give a shorter one, or expose it not",
+                        c->name, name, EXPOSED_NAME_MAX));
+        if (operation->response_max > EXPOSED_RESPONSE_MAX)
+                return error_trace(reader_fault(
+                        reader, node,
+                        "the answer of a tool is kept whole, so response.max_bytes is at most 8M: "
+                        "lower it, or expose the operation not"));
+        for (size_t i = 0; i < ELEMENTSOF(content); i++)
+                if (operation->body != OPERATION_BODY_NONE &&
+                    operation_find_parameter(operation, content[i]))
+                        return error_trace(reader_fault(
+                                reader, node,
+                                "%s is a parameter, and what the tool's argument for content is "
+                                "called: give the parameter another name",
+                                content[i]));
+        return 0;
+}
+
 /* A tool of an operation is CREDENTIAL_OPERATION, and ours have such names, too. */
 static int check_tools(const Reader *reader, const JsonNode *root, const Credential *c) {
         static const char *const taken[] = {"file", "limits",  "operations", "process",
                                             "run",  "sandbox", "usage",      "workspace"};
+        const JsonNode *menu = json_node_member(reader->doc, root, "operations");
         bool exposes = false;
+        int r = 0;
 
-        for (size_t i = 0; i < c->menu.n_items; i++)
-                exposes = exposes || c->menu.items[i].expose;
+        if (!menu)
+                return 0;
+
+        for (const JsonNode *node = menu->first; node && r == 0; node = node->next)
+                r = check_exposed(reader, node, c, &exposes);
+        if (r < 0)
+                return error_trace(r);
         for (size_t i = 0; i < ELEMENTSOF(taken) && exposes; i++)
                 if (string_equal(c->name, taken[i]))
                         return error_trace(reader_fault(
-                                reader, json_node_member(reader->doc, root, "operations"),
+                                reader, menu,
                                 "the tools of AgentCrate itself begin with %s_, so nothing of this "
                                 "credential can be exposed: give the file another name",
                                 c->name));

@@ -18,6 +18,9 @@
 #define CREDENTIAL_SECRET_NAME_MAX 64U
 #define CREDENTIAL_PIN_SIZE (sizeof("sha256/") - 1 + 44)
 #define CREDENTIAL_PINS_MAX 8U
+/* Of an operation that is a tool: clients take no longer names, and answers are kept whole. */
+#define EXPOSED_NAME_MAX 64U
+#define EXPOSED_RESPONSE_MAX (8U << 20)
 
 /* Where requests are sent to: https://HOST[:PORT][/PATH]. */
 typedef struct CredentialUpstream {

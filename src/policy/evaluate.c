@@ -134,6 +134,19 @@ static int ask_scopes(const Tenant *tenant, const ToolRights *tool, Decision *de
                                          tool->name, missing, tenant->name));
 }
 
+/* A tool that is an operation itself. */
+static int ask_operation(const Tenant *tenant, const ToolRights *tool, Decision *decision) {
+        if (!tool->operation ||
+            credential_rules_cover(&tenant->operations, tool->credential, tool->operation))
+                return 0;
+        return error_trace(
+                decision_deny(decision, EVALUATE_OPERATIONS, tenant->operations_line,
+                              step_words[EVALUATE_OPERATIONS],
+                              "that the administrator of this broker adds it to operations",
+                              "tenant %s may not call %s.%s, which the tool is", tenant->name,
+                              tool->credential, tool->operation));
+}
+
 /* The template that a call asks for. What is no string is for the tool itself to refuse. */
 static int asked_template(const ToolRights *tool, const JsonDoc *doc, const JsonNode *arguments,
                           char **ret_name) {
@@ -225,6 +238,8 @@ int evaluate(const Tenant *tenant, const ToolRights *tool, const JsonDoc *doc,
                         r = ask_template(tenant, tool, doc, arguments, &d);
                 if (r == 0 && !d.reason)
                         r = ask_arguments(tenant, tool, doc, arguments, &d);
+                if (r == 0 && !d.reason)
+                        r = ask_operation(tenant, tool, &d);
         }
         if (r < 0)
                 return error_trace(r);
@@ -335,5 +350,7 @@ bool evaluate_may_call(const Tenant *tenant, const ToolRights *tool) {
         return tenant && !rules_find(&tenant->deny, tool->name) &&
                rules_find(&tenant->allow, tool->name) &&
                !tenant_missing_scope(tenant, &tool->scopes) &&
-               (!tool->template_default || tenant->templates.n_items > 0);
+               (!tool->template_default || tenant->templates.n_items > 0) &&
+               (!tool->operation ||
+                credential_rules_cover(&tenant->operations, tool->credential, tool->operation));
 }

@@ -33,8 +33,9 @@ typedef enum EvaluateStep {
 /* What has to be known of a tool. */
 typedef struct ToolRights {
         const char *name;
-        StrV scopes;                  /* that a call needs */
-        const char *template_default; /* NULL: the tool makes no crate */
+        StrV scopes;                        /* that a call needs */
+        const char *template_default;       /* NULL: the tool makes no crate */
+        const char *credential, *operation; /* of the operation that it is; NULL: it is none */
 } ToolRights;
 
 /* "TENANT:tools.deny[0]", the longest being that of a tool's arguments. */
@@ -71,11 +72,11 @@ int evaluate(const Tenant *tenant, const ToolRights *tool, const JsonDoc *doc,
  * if the tenant does not have the scope for it, or its list does not cover one. 0 or -ENOMEM. */
 int evaluate_egress(const Tenant *tenant, const char *template, const DestinationList *of_template,
                     const DestinationList *asked, Decision *decision);
-/* Whether there can be a call that is allowed: else the tool is not listed. */
 /* The same of what it asks to call with a credential: rules of its template, and of its arguments.
  */
 int evaluate_operations(const Tenant *tenant, const char *template, const StrV *of_template,
                         const StrV *asked, Decision *decision);
+/* Whether there can be a call that is allowed: else the tool is not listed. */
 bool evaluate_may_call(const Tenant *tenant, const ToolRights *tool);
 /* "tools.deny" and so on: the key of the configuration. */
 const char *evaluate_step_to_string(EvaluateStep step);

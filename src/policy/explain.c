@@ -99,6 +99,9 @@ static int add_passed(StrBuf *out, const Tenant *t, const ToolRights *tool, Eval
                                ? add_egress(out, t)
                                : strbuf_append_string(out, "the tool reaches nothing");
         default:
+                if (tool->operation)
+                        return strbuf_appendf(out, "a rule covers %s.%s", tool->credential,
+                                              tool->operation);
                 return tool->template_default ? add_operations(out, t)
                                               : strbuf_append_string(out, "the tool calls none");
         }

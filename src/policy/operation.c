@@ -40,6 +40,17 @@ void operation_done(Operation *operation) {
         *operation = (Operation){};
 }
 
+const OperationParameter *operation_find_parameter(const Operation *operation, const char *name) {
+        for (size_t i = 0; i < operation->n_segments; i++)
+                if (!operation->segments[i].literal &&
+                    string_equal(operation->segments[i].parameter.name, name))
+                        return &operation->segments[i].parameter;
+        for (size_t i = 0; i < operation->n_query; i++)
+                if (string_equal(operation->query[i].name, name))
+                        return &operation->query[i];
+        return NULL;
+}
+
 void operation_menu_done(OperationMenu *menu) {
         for (size_t i = 0; i < menu->n_items; i++)
                 operation_done(&menu->items[i]);
@@ -282,15 +293,6 @@ int operation_segment_parse(const char *text, size_t size, OperationSegment *ret
         return 0;
 }
 
-/* Two parameters of one name would be one value to whoever calls it as a tool. */
-static bool has_name(const Operation *operation, const char *name) {
-        for (size_t i = 0; i < operation->n_segments; i++)
-                if (!operation->segments[i].literal &&
-                    string_equal(operation->segments[i].parameter.name, name))
-                        return true;
-        return false;
-}
-
 static int add_segment(Operation *operation, const char *text, size_t size, const char **ret_text) {
         OperationSegment segment = {};
         int r;
@@ -300,7 +302,8 @@ static int add_segment(Operation *operation, const char *text, size_t size, cons
         r = operation_segment_parse(text, size, &segment, ret_text);
         if (r != 0)
                 return r;
-        if (!segment.literal && has_name(operation, segment.parameter.name)) {
+        /* It would be one value to whoever calls it as a tool. */
+        if (!segment.literal && operation_find_parameter(operation, segment.parameter.name)) {
                 segment_done(&segment);
                 return refuse("a path has two parameters of one name", ret_text);
         }

@@ -90,6 +90,8 @@ typedef struct OperationMenu {
 void operation_parameter_done(OperationParameter *parameter);
 void operation_done(Operation *operation);
 void operation_menu_done(OperationMenu *menu);
+/* Of its path or its query, by name; NULL: there is none. */
+const OperationParameter *operation_find_parameter(const Operation *operation, const char *name);
 void operation_menu_sort(OperationMenu *menu);
 const Operation *operation_menu_find(const OperationMenu *menu, const char *name);
 

@@ -29,6 +29,7 @@ Policy *policy_free(Policy *policy) {
         for (size_t i = 0; i < policy->n_tenants; i++)
                 (void) tenant_free(policy->tenants[i]);
         free(policy->tenants);
+        exposed_tools_done(&policy->exposed);
         for (size_t i = 0; i < policy->n_credentials; i++)
                 (void) credential_free(policy->credentials[i]);
         free(policy->credentials);
@@ -333,6 +334,9 @@ int policy_load_instance(PolicyInstance instance, const StrV *dirs, DiagList *di
                 r = load_templates(&files, diags, policy);
         if (r == 0)
                 r = load_credentials(&files, diags, policy);
+        if (r == 0)
+                r = exposed_tools_make(policy->credentials, policy->n_credentials,
+                                       &policy->exposed);
         if (r == 0)
                 r = load_tenants(&files, diags, policy);
         if (r == 0)

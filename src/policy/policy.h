@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "basic/diag.h"
+#include "policy/exposed.h"
 #include "policy/policy-files.h"
 #include "policy/tenant.h"
 
@@ -38,6 +39,7 @@ typedef struct Policy {
         size_t n_tenants;
         Credential **credentials; /* sorted by name */
         size_t n_credentials;
+        ExposedTools exposed; /* of the credentials */
         PolicyMatches uids, gids;
         DiagList warnings;               /* what is allowed, but can hardly be meant */
         char digest[POLICY_DIGEST_SIZE]; /* of all that is in force, wherever it was written */
