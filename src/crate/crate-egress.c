@@ -76,6 +76,80 @@ static void egress_unusable(Crate *crate, CrateError *error) {
         crate_abort(crate, CRATE_LOST);
 }
 
+static void on_ready(void *userdata) {
+        Crate *crate = userdata;
+
+        crate->egress.ready = true;
+        if (crate_send_job(crate) < 0)
+                crate_lose(crate, "the crate's init was killed");
+        crate_settle(crate);
+}
+
+static void on_failed(void *userdata, const char *text) {
+        Crate *crate = userdata;
+        CrateError error = CRATE_ERROR_NULL;
+
+        crate->egress.id = 0;
+        (void) crate_error_set(&error, "egress", 0, NULL, NULL,
+                               "agentcrate-egress does not serve the crate: %s", text);
+        egress_unusable(crate, &error);
+        crate_error_done(&error);
+        crate_settle(crate);
+}
+
+static void on_lost(void *userdata) {
+        Crate *crate = userdata;
+        bool running = crate->state < CRATE_STATE_ENDED;
+
+        crate->egress.id = 0;
+        if (running) {
+                if (!crate->result.error.text)
+                        (void) crate_error_set(&crate->result.error, "egress", 0, NULL, "try again",
+                                               "agentcrate-egress ended, by which the job was "
+                                               "connected");
+                crate_kill_init(crate);
+                crate_lose(crate, "agentcrate-egress ended");
+        }
+        crate_settle(crate);
+}
+
+static void on_operation(void *userdata, const EgressOperation *operation) {
+        Crate *crate = userdata;
+
+        if (crate->callbacks.on_operation)
+                crate->callbacks.on_operation(crate, operation, crate->userdata);
+}
+
+static void on_ended(void *userdata, const EgressEnded *ended, int report_fd) {
+        Crate *crate = userdata;
+        CrateResult *result = &crate->result;
+        const void *data;
+        size_t size;
+
+        crate->egress.id = 0;
+        result->egress = (CrateEgressUse){
+                .known = true,
+                .connections = ended->connections,
+                .bytes_in = ended->bytes_in,
+                .bytes_out = ended->bytes_out,
+                .n_denied = ended->n_denied,
+        };
+        if (memfd_map_sealed(report_fd, EGRESS_REPORT_MAX, &data, &size) == 0) {
+                result->denied = denied_from_report(data, size);
+                result->reached = reached_from_report(data, size);
+                (void) munmap((void *) data, size);
+        }
+        crate_settle(crate);
+}
+
+static const EgressUser egress_user = {
+        .on_ready = on_ready,
+        .on_failed = on_failed,
+        .on_operation = on_operation,
+        .on_ended = on_ended,
+        .on_lost = on_lost,
+};
+
 static int open_session(Crate *crate, CrateError *ret_error) {
         CrateEgress *egress = &crate->egress;
         _cleanup_(freep) int *numbers = calloc(egress->n_sockets, sizeof(*numbers));
@@ -94,7 +168,8 @@ static int open_session(Crate *crate, CrateError *ret_error) {
         r = egress_plan_document(egress->plan, numbers, &document_fd);
         if (r < 0)
                 return error_trace(r);
-        return egress_open(egress->egress, crate, document_fd, fds, n, &egress->id, ret_error);
+        return egress_open(egress->egress, &egress_user, crate, document_fd, fds, n, &egress->id,
+                           ret_error);
 }
 
 void crate_begin_egress(Crate *crate) {
@@ -115,68 +190,9 @@ void crate_begin_egress(Crate *crate) {
                 egress_unusable(crate, &error);
 }
 
-void crate_on_egress_ready(Crate *crate) {
-        crate->egress.ready = true;
-        if (crate_send_job(crate) < 0)
-                crate_lose(crate, "the crate's init was killed");
-        crate_settle(crate);
-}
-
-void crate_on_egress_failed(Crate *crate, const char *text) {
-        CrateError error = CRATE_ERROR_NULL;
-
-        crate->egress.id = 0;
-        (void) crate_error_set(&error, "egress", 0, NULL, NULL,
-                               "agentcrate-egress does not serve the crate: %s", text);
-        egress_unusable(crate, &error);
-        crate_error_done(&error);
-        crate_settle(crate);
-}
-
-void crate_on_egress_lost(Crate *crate) {
-        bool running = crate->state < CRATE_STATE_ENDED;
-
-        crate->egress.id = 0;
-        if (running) {
-                if (!crate->result.error.text)
-                        (void) crate_error_set(&crate->result.error, "egress", 0, NULL, "try again",
-                                               "agentcrate-egress ended, by which the job was "
-                                               "connected");
-                crate_kill_init(crate);
-                crate_lose(crate, "agentcrate-egress ended");
-        }
-        crate_settle(crate);
-}
-
 void crate_end_egress(Crate *crate) {
         CrateEgress *egress = &crate->egress;
 
         if (egress->id != 0)
                 egress_end(egress->egress, egress->id);
-}
-
-void crate_on_egress_operation(Crate *crate, const EgressOperation *operation) {
-        if (crate->callbacks.on_operation)
-                crate->callbacks.on_operation(crate, operation, crate->userdata);
-}
-
-void crate_on_egress_ended(Crate *crate, const EgressEnded *ended, int report_fd) {
-        CrateResult *result = &crate->result;
-        const void *data;
-        size_t size;
-
-        crate->egress.id = 0;
-        result->egress = (CrateEgressUse){
-                .known = true,
-                .connections = ended->connections,
-                .bytes_in = ended->bytes_in,
-                .bytes_out = ended->bytes_out,
-                .n_denied = ended->n_denied,
-        };
-        if (memfd_map_sealed(report_fd, EGRESS_REPORT_MAX, &data, &size) == 0) {
-                result->denied = denied_from_report(data, size);
-                result->reached = reached_from_report(data, size);
-                (void) munmap((void *) data, size);
-        }
-        crate_settle(crate);
 }

@@ -26,26 +26,9 @@ void crate_on_gone(Crate *crate);
 /* The launcher itself has ended or failed. */
 void crate_on_launcher_lost(Crate *crate, const CrateError *error);
 
-/* --- sessions of agentcrate-egress --- */
-
-/* Has it serve the sockets for a crate, which is told of what follows by the crate_on_egress_…()
- * below until it calls egress_forget(), or hears of the end. All fds are borrowed. */
-int egress_open(Egress *egress, Crate *crate, int document_fd, const int *fds, size_t n_fds,
-                uint32_t *ret_id, CrateError *ret_error);
-/* Asks for the end, and the report. */
-void egress_end(Egress *egress, uint32_t id);
-/* The same, and nobody wants the report. */
-void egress_forget(Egress *egress, uint32_t id);
-
 /* Sockets of the plan's listen operations, before crate_on_made(). They are taken. 0 or a negative
  * errno if they are not what the plan asks for. */
 int crate_on_sockets(Crate *crate, size_t first, int *fds, size_t n_fds);
-void crate_on_egress_ready(Crate *crate);
-void crate_on_egress_failed(Crate *crate, const char *text);
-/* report_fd is borrowed. */
-void crate_on_egress_operation(Crate *crate, const EgressOperation *operation);
-void crate_on_egress_ended(Crate *crate, const EgressEnded *ended, int report_fd);
-void crate_on_egress_lost(Crate *crate);
 
 /* A failure as a sentence with its cause and remedy, as far as this host's settings tell. */
 int crate_explain_failure(const ProtoFailure *failure, CrateError *ret_error);

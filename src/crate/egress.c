@@ -13,7 +13,6 @@
 #include "basic/error.h"
 #include "basic/process-util.h"
 #include "basic/string-util.h"
-#include "crate/crate-internal.h"
 #include "crate/egress-program.h"
 #include "ipc/link.h"
 
@@ -28,7 +27,8 @@ typedef struct EgressSession EgressSession;
 
 struct EgressSession {
         uint32_t id;
-        Crate *crate; /* NULL: nobody waits for its end any more */
+        const EgressUser *user; /* NULL: nobody wants to hear of it any more */
+        void *userdata;
         bool ready;
         bool closing; /* it was asked to end */
         EgressSession *next;
@@ -52,15 +52,16 @@ static EgressSession **session_place(Egress *egress, uint32_t id) {
 }
 
 /* Takes it out, and tells whose it was. */
-static Crate *session_remove(Egress *egress, uint32_t id) {
+static EgressSession session_remove(Egress *egress, uint32_t id) {
         EgressSession **p = session_place(egress, id), *session = *p;
-        Crate *crate = session ? session->crate : NULL;
+        EgressSession copy = {};
 
         if (session) {
+                copy = *session;
                 *p = session->next;
                 free(session);
         }
-        return crate;
+        return copy;
 }
 
 /* --- what it says --- */
@@ -71,58 +72,55 @@ static int on_ready(void *userdata, Frame *frame) {
         if (!session || session->ready)
                 return error_origin(-EBADMSG);
         session->ready = true;
-        if (session->crate)
-                crate_on_egress_ready(session->crate);
+        if (session->user)
+                session->user->on_ready(session->userdata);
         return 0;
 }
 
 static int on_failed(void *userdata, Frame *frame) {
         Egress *egress = userdata;
-        EgressSession *session = *session_place(egress, frame->header.id);
+        EgressSession *session = *session_place(egress, frame->header.id), gone;
         EgressFailed failed;
-        Crate *crate;
 
         if (!session || session->ready)
                 return error_origin(-EBADMSG);
         memcpy(&failed, frame->payload, sizeof(failed));
         failed.text[sizeof(failed.text) - 1] = 0;
-        crate = session_remove(egress, frame->header.id);
-        if (crate)
-                crate_on_egress_failed(crate, failed.text);
+        gone = session_remove(egress, frame->header.id);
+        if (gone.user)
+                gone.user->on_failed(gone.userdata, failed.text);
         return 0;
 }
 
 static int on_ended(void *userdata, Frame *frame) {
         Egress *egress = userdata;
         const EgressSession *session = *session_place(egress, frame->header.id);
+        EgressSession gone;
         EgressEnded ended;
-        Crate *crate;
 
         if (!session || !session->closing)
                 return error_origin(-EBADMSG);
         memcpy(&ended, frame->payload, sizeof(ended));
-        crate = session_remove(egress, frame->header.id);
-        if (crate)
-                crate_on_egress_ended(crate, &ended, frame->fds[0]);
+        gone = session_remove(egress, frame->header.id);
+        if (gone.user)
+                gone.user->on_ended(gone.userdata, &ended, frame->fds[0]);
         return 0;
 }
 
 /* Requests with a credential that are over. */
 static int on_operation(void *userdata, Frame *frame) {
-        Egress *egress = userdata;
+        const EgressSession *session = *session_place(userdata, frame->header.id);
         EgressOperation operation = {};
 
         memcpy(&operation, frame->payload, frame->header.length);
-        if (!*session_place(egress, frame->header.id) ||
-            operation.credential[sizeof(operation.credential) - 1] ||
+        if (!session || operation.credential[sizeof(operation.credential) - 1] ||
             operation.operation[sizeof(operation.operation) - 1] ||
             operation.reason[sizeof(operation.reason) - 1] ||
             operation.digest[sizeof(operation.digest) - 1] ||
             operation.parameters[sizeof(operation.parameters) - 1])
                 return error_origin(-EBADMSG);
-        if ((*session_place(egress, frame->header.id))->crate)
-                crate_on_egress_operation((*session_place(egress, frame->header.id))->crate,
-                                          &operation);
+        if (session->user)
+                session->user->on_operation(session->userdata, &operation);
         return 0;
 }
 
@@ -207,10 +205,10 @@ pid_t egress_get_pid(const Egress *egress) {
 static void egress_lose(Egress *egress) {
         egress_close(egress);
         while (egress->sessions) {
-                Crate *crate = session_remove(egress, egress->sessions->id);
+                EgressSession gone = session_remove(egress, egress->sessions->id);
 
-                if (crate)
-                        crate_on_egress_lost(crate);
+                if (gone.user)
+                        gone.user->on_lost(gone.userdata);
         }
 }
 
@@ -240,8 +238,8 @@ static int send_sockets(Egress *egress, uint32_t id, const int *fds, size_t n_fd
         return r;
 }
 
-int egress_open(Egress *egress, Crate *crate, int document_fd, const int *fds, size_t n_fds,
-                uint32_t *ret_id, CrateError *ret_error) {
+int egress_open(Egress *egress, const EgressUser *user, void *userdata, int document_fd,
+                const int *fds, size_t n_fds, uint32_t *ret_id, CrateError *ret_error) {
         const EgressOpen message = {.n_sockets = (uint32_t) n_fds};
         EgressSession *session;
         int r;
@@ -253,7 +251,8 @@ int egress_open(Egress *egress, Crate *crate, int document_fd, const int *fds, s
         if (!session)
                 return error_origin(-ENOMEM);
         session->id = ++egress->last_id ?: ++egress->last_id;
-        session->crate = crate;
+        session->user = user;
+        session->userdata = userdata;
         session->next = egress->sessions;
         egress->sessions = session;
 
@@ -289,8 +288,8 @@ void egress_end(Egress *egress, uint32_t id) {
 void egress_forget(Egress *egress, uint32_t id) {
         EgressSession *session = *session_place(egress, id);
 
-        if (!session || !session->crate)
+        if (!session || !session->user)
                 return;
-        session->crate = NULL;
+        session->user = NULL;
         egress_end(egress, id);
 }
