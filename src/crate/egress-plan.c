@@ -45,6 +45,7 @@ struct EgressPlan {
         size_t n_sockets;
         StrV deny, resolver;
         uint64_t connections, idle_usec, bytes;
+        char *tenant; /* NULL: none is told of */
 };
 
 EgressPlan *egress_plan_free(EgressPlan *plan) {
@@ -62,6 +63,7 @@ EgressPlan *egress_plan_free(EgressPlan *plan) {
         destination_list_done(&plan->destinations);
         strv_done(&plan->deny);
         strv_done(&plan->resolver);
+        free(plan->tenant);
         free(plan);
         return NULL;
 }
@@ -177,6 +179,11 @@ static int collect_credentials(EgressPlan *plan, const EgressGrants *grants) {
         size_t slot = FIRST_SLOT;
         int r = 0;
 
+        if (grants->tenant) {
+                plan->tenant = strdup(grants->tenant);
+                if (!plan->tenant)
+                        return error_origin(-ENOMEM);
+        }
         for (size_t i = 0; i < plan->n_names; i++)
                 slot += plan->names[i].n_slots;
         plan->credentials = calloc(grants->n_credentials + 1, sizeof(*plan->credentials));
@@ -393,16 +400,21 @@ static json_t *names_to_json(const EgressPlan *plan, const int *numbers) {
         return array;
 }
 
+/* numbers NULL: it is reached by the one connection that there is. */
 static json_t *credential_to_json(const EgressCredential *credential, const int *numbers) {
         char v4[ADDRESS_SIZE], v6[ADDRESS_SIZE];
         json_t *object;
 
         slot_address(credential->slot, false, v4);
         slot_address(credential->slot, true, v6);
-        object = json_pack("{s:s,s:[[s,s]],s:[[i,i]],s:o}", "name", credential->name, "slots", v4,
-                           v6, "sockets", numbers[credential->first_socket],
-                           numbers[credential->first_socket + 1], "credential",
-                           json_loads(credential->document, 0, NULL));
+        if (numbers)
+                object = json_pack("{s:s,s:[[s,s]],s:[[i,i]],s:o}", "name", credential->name,
+                                   "slots", v4, v6, "sockets", numbers[credential->first_socket],
+                                   numbers[credential->first_socket + 1], "credential",
+                                   json_loads(credential->document, 0, NULL));
+        else
+                object = json_pack("{s:s,s:i,s:o}", "name", credential->name, "connection", 0,
+                                   "credential", json_loads(credential->document, 0, NULL));
         if (object && credential->ca && !member(object, "ca", json_string(credential->ca))) {
                 json_decref(object);
                 return NULL;
@@ -425,13 +437,18 @@ static json_t *document_to_json(const EgressPlan *plan, const int *numbers) {
         json_t *document;
 
         document = json_pack(
-                "{s:[i,i,i,i],s:o,s:o,s:{s:I,s:I,s:I}}", "dns", numbers[0], numbers[1], numbers[2],
-                numbers[3], "names", names_to_json(plan, numbers), "deny", strings(&plan->deny),
-                "limits", "connections", (json_int_t) plan->connections, "idle_ms",
+                "{s:[i,i,i,i],s:o,s:o,s:{s:I,s:I,s:I}}", "dns", numbers ? numbers[0] : -1,
+                numbers ? numbers[1] : -1, numbers ? numbers[2] : -1, numbers ? numbers[3] : -1,
+                "names", names_to_json(plan, numbers), "deny", strings(&plan->deny), "limits",
+                "connections", (json_int_t) plan->connections, "idle_ms",
                 (json_int_t) (plan->idle_usec / USEC_PER_MSEC), "bytes", (json_int_t) plan->bytes);
         if (document && plan->resolver.n_items > 0 &&
             !member(document, "resolver",
                     json_pack("{s:o}", "servers", strings(&plan->resolver)))) {
+                json_decref(document);
+                return NULL;
+        }
+        if (document && plan->tenant && !member(document, "tenant", json_string(plan->tenant))) {
                 json_decref(document);
                 return NULL;
         }
@@ -453,4 +470,17 @@ int egress_plan_document(const EgressPlan *plan, const int *numbers, int *ret_fd
         if (strlen(text) > EGRESS_SESSION_MAX)
                 return error_origin(-E2BIG);
         return memfd_new_sealed("agentcrate-egress", text, strlen(text), ret_fd);
+}
+
+int egress_plan_call_document(const EgressGrants *grants, const EgressSettings *settings,
+                              int *ret_fd) {
+        static const DestinationList none = {};
+        _cleanup_(egress_plan_freep) EgressPlan *plan = NULL;
+        _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
+        int r;
+
+        r = egress_plan_new(&none, grants, settings, &plan, &error);
+        if (r == 0)
+                r = egress_plan_document(plan, NULL, ret_fd);
+        return error_fold(r);
 }

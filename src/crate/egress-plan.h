@@ -33,6 +33,7 @@ typedef struct EgressGrants {
         Credential *const *credentials;
         size_t n_credentials;
         const StrV *rules;
+        const char *tenant; /* whose calls count together in a minute; NULL: the job's alone */
 } EgressGrants;
 
 typedef struct EgressPlan EgressPlan;
@@ -54,3 +55,7 @@ size_t egress_plan_n_sockets(const EgressPlan *plan);
 /* What agentcrate-egress is told: a sealed memfd. numbers has for each listen operation the number
  * of its socket, or -1 for one that could not be made. */
 int egress_plan_document(const EgressPlan *plan, const int *numbers, int *ret_fd);
+/* The same for one call of an operation without a crate, which comes by a connection of ours: its
+ * only socket. The rule covers that operation alone. 0 or a negative errno. */
+int egress_plan_call_document(const EgressGrants *grants, const EgressSettings *settings,
+                              int *ret_fd);

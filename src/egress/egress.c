@@ -52,6 +52,7 @@ struct Egress {
         uint32_t post_id;
         Opening *openings;
         size_t n_openings;
+        Counts counts;
 };
 
 /* Room for what waits is told of by the link. */
@@ -331,6 +332,7 @@ Egress *egress_free(Egress *egress) {
         body_unmap(egress);
         loop_remove(&egress->fd);
         answers_done(&egress->answers);
+        counts_done(&egress->counts);
         link_done(&egress->link);
         free(egress);
         return NULL;
@@ -356,6 +358,7 @@ int egress_new(const SessionHost *host, int link_fd,
                            .fd = {.fd = link_fd, .on_ready = on_frames, .userdata = egress},
                            .told = told,
                            .userdata = userdata};
+        egress->host.counts = &egress->counts;
         r = fcntl(link_fd, F_SETFL, O_NONBLOCK) < 0 ? error_origin(negative_errno())
                                                     : loop_add(host->loop, &egress->fd, EPOLLIN);
         if (r < 0) {

@@ -468,8 +468,8 @@ static void caller_handle(Caller *caller, const HttpRequest *request) {
         }
         if (limit) {
                 caller_refuse(caller, 429, "limit.per_minute",
-                              "the job has made all the calls of this operation that per_minute "
-                              "allows: try again later");
+                              "all the calls of this operation that per_minute allows were made "
+                              "in the last minute: try again later");
                 return;
         }
         if (r == 0)

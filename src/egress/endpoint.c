@@ -90,30 +90,32 @@ Endpoint *session_get_endpoint(Session *session, size_t index) {
 
 /* --- how often --- */
 
-/* Those that are older than a minute count no more. */
-static uint64_t count_minute(OperationUse *use, uint64_t second) {
-        uint64_t sum = 0;
+/* NULL: there is no memory to count it. */
+static MinuteCount *find_minute(Endpoint *endpoint, const Operation *operation, OperationUse *use,
+                                uint64_t second) {
+        const Session *session = endpoint->session;
 
-        for (uint64_t s = use->second + 1; s <= second && s <= use->second + 60; s++)
-                use->seconds[s % 60] = 0;
-        use->second = second;
-        for (size_t i = 0; i < ELEMENTSOF(use->seconds); i++)
-                sum += use->seconds[i];
-        return sum;
+        if (!session->document->tenant || !session->host.counts)
+                return &use->minute;
+        return counts_get(session->host.counts, session->document->tenant,
+                          endpoint->credential->credential->name, operation->name, second);
 }
 
 const char *endpoint_count(Endpoint *endpoint, const Operation *operation) {
         OperationUse *use =
                 &endpoint->uses[operation - endpoint->credential->credential->menu.items];
         uint64_t second = loop_now(endpoint->session->host.loop) / USEC_PER_SEC;
-        uint64_t minute = count_minute(use, second);
+        MinuteCount *minute = NULL;
 
         if (operation->per_job > 0 && use->n >= operation->per_job)
                 return "per_job";
-        if (operation->per_minute > 0 && minute >= operation->per_minute)
-                return "per_minute";
+        if (operation->per_minute > 0) {
+                minute = find_minute(endpoint, operation, use, second);
+                if (!minute || minute_count_look(minute, second) >= operation->per_minute)
+                        return "per_minute";
+                minute_count_add(minute);
+        }
         use->n++;
-        use->seconds[second % 60]++;
         return NULL;
 }
 

@@ -6,14 +6,15 @@
  * so far, and the secret. Apart from the connections that jobs make to it.
  */
 
+#include "egress/counts.h"
 #include "egress/exchange.h"
 #include "egress/session-internal.h"
 
-/* How often an operation was called: by the job, and in each of the last sixty seconds. */
+/* How often an operation was called: by the job, and in the last minute. The latter counts only
+ * where no tenant is known, whose calls count together. */
 typedef struct OperationUse {
         uint64_t n;
-        uint64_t second; /* of the last call */
-        uint32_t seconds[60];
+        MinuteCount minute;
 } OperationUse;
 
 struct Endpoint {

@@ -53,6 +53,7 @@ SessionDocument *session_document_free(SessionDocument *document) {
         free(document->credentials);
         free(document->deny.items);
         strv_done(&document->servers);
+        free(document->tenant);
         free(document);
         return NULL;
 }
@@ -372,8 +373,30 @@ static int read_host(Parse *parse, const JsonNode *node, Destination *host) {
         return read_slot_sockets(parse, node, host, &host->ports[0]);
 }
 
+/* The host is the same, but nowhere. */
+static int read_connection(Parse *parse, const JsonNode *node, SessionCredential *credential) {
+        Destination *host = &credential->host;
+
+        if (json_node_member(parse->doc, node, "slots") ||
+            json_node_member(parse->doc, node, "sockets"))
+                return fault(parse, node, "has both a connection and sockets");
+        host->slots = calloc(1, sizeof(DestinationSlot));
+        host->ports = calloc(1, sizeof(DestinationPort));
+        if (!host->slots || !host->ports)
+                return error_origin(-ENOMEM);
+        host->n_slots = host->n_ports = 1;
+        host->ports[0] =
+                (DestinationPort){.port = 80, .type = DESTINATION_HTTP, .sockets = {{-1, -1}}};
+        host->slots[0].name = strdup(host->name);
+        if (!host->slots[0].name)
+                return error_origin(-ENOMEM);
+        return read_socket(parse, json_node_member(parse->doc, node, "connection"),
+                           &credential->connection);
+}
+
 static int read_credential(Parse *parse, const JsonNode *node, SessionDocument *document) {
-        static const char *const members[] = {"name", "slots", "sockets", "ca", "credential", NULL};
+        static const char *const members[] = {"name", "slots",      "sockets", "connection",
+                                              "ca",   "credential", NULL};
         SessionCredential *credential = &document->credentials[document->n_credentials];
         const JsonNode *file, *ca;
         _cleanup_(freep) char *name = NULL;
@@ -401,7 +424,12 @@ static int read_credential(Parse *parse, const JsonNode *node, SessionDocument *
                 r = read_open(parse, file, credential);
         if (r == 0 && ca)
                 r = read_string(parse, ca, &credential->ca);
-        return r == 0 ? read_host(parse, node, &credential->host) : r;
+        if (r != 0)
+                return r;
+        credential->connection = -1;
+        return json_node_member(parse->doc, node, "connection")
+                       ? read_connection(parse, node, credential)
+                       : read_host(parse, node, &credential->host);
 }
 
 static int read_credentials(Parse *parse, const JsonNode *root, SessionDocument *document) {
@@ -466,9 +494,21 @@ static int read_resolver(const Parse *parse, const JsonNode *root, SessionDocume
         return 0;
 }
 
+static int read_tenant(const Parse *parse, const JsonNode *root, SessionDocument *document) {
+        const JsonNode *node = json_node_member(parse->doc, root, "tenant");
+        int r;
+
+        if (!node)
+                return 0;
+        r = read_string(parse, node, &document->tenant);
+        if (r == 0 && (!*document->tenant || strlen(document->tenant) > SESSION_TENANT_MAX))
+                return fault(parse, node, "is no name of a tenant");
+        return r;
+}
+
 static int read_document(Parse *parse, const JsonNode *root, SessionDocument *document) {
-        static const char *const members[] = {"dns",      "names",       "deny", "limits",
-                                              "resolver", "credentials", NULL};
+        static const char *const members[] = {"dns",      "names",       "deny",   "limits",
+                                              "resolver", "credentials", "tenant", NULL};
         const JsonNode *dns;
         int r;
 
@@ -485,6 +525,8 @@ static int read_document(Parse *parse, const JsonNode *root, SessionDocument *do
                 r = read_limits(parse, root, document);
         if (r == 0)
                 r = read_credentials(parse, root, document);
+        if (r == 0)
+                r = read_tenant(parse, root, document);
         return r == 0 ? read_resolver(parse, root, document) : r;
 }
 

@@ -13,7 +13,9 @@
  *   resolver  servers, ADDRESS:PORT; without it the system's are asked
  *   credentials  name, slots and sockets (one pair each) of its host NAME.crate.internal; what its
  *             file says, with the operations of this job only; and ca, the certificates that its
- *             file names. The secret is a name only
+ *             file names. The secret is a name only. Instead of slots and sockets one may have
+ *             connection, the number of a socket on whose other end one request is made
+ *   tenant    whose calls of operations count together in a minute; without it this session's do
  */
 
 #include <stdbool.h>
@@ -31,6 +33,7 @@
 #define SESSION_SLOTS_MAX 16U
 #define SESSION_CIDRS_MAX 256U
 #define SESSION_CREDENTIALS_MAX 32U
+#define SESSION_TENANT_MAX 128U
 #define SESSION_CONNECTIONS_MAX 65536U
 
 enum {
@@ -80,6 +83,7 @@ typedef struct SessionCredential {
         char *ca; /* PEM; NULL: the system's certificates */
         CidrList open;
         Destination host; /* with one slot and one port */
+        int connection;   /* number of the socket; -1: none */
 } SessionCredential;
 
 typedef struct SessionDocument {
@@ -89,6 +93,7 @@ typedef struct SessionDocument {
         CidrList deny;
         uint64_t connections_max, idle_msec, bytes_max;
         StrV servers;
+        char *tenant; /* or NULL */
         SessionCredential *credentials;
         size_t n_credentials;
 } SessionDocument;

@@ -170,6 +170,32 @@ static int begin_port(Session *session, int *sockets, Destination *name, Destina
         return r;
 }
 
+/* The other end is ours to read one request from, and belongs to nobody's crate. */
+static int begin_connection(Session *session, int *sockets, SessionCredential *credential,
+                            PortUse *use, Endpoint *endpoint, SessionReason *ret_reason) {
+        Listener *listener = &session->listeners[session->n_listeners];
+        int *fd = &sockets[credential->connection];
+
+        if (socket_option(*fd, SO_DOMAIN) != AF_UNIX ||
+            socket_option(*fd, SO_TYPE) != SOCK_STREAM || socket_option(*fd, SO_ACCEPTCONN) != 0) {
+                (void) snprintf(ret_reason->text, sizeof(ret_reason->text),
+                                "its socket %d is no connection", credential->connection);
+                return SESSION_DOCUMENT_E_INVALID;
+        }
+        if (fcntl(*fd, F_SETFL, O_NONBLOCK) < 0)
+                return error_origin(negative_errno());
+        session->n_listeners++;
+        *listener = (Listener){.session = session,
+                               .fd = {.fd = -EBADF},
+                               .name = &credential->host,
+                               .slot = credential->host.slots,
+                               .port = credential->host.ports,
+                               .use = use,
+                               .endpoint = endpoint};
+        caller_start(listener, TAKE_FD(*fd));
+        return 0;
+}
+
 static size_t count_ports(const SessionDocument *document) {
         size_t n = 0;
 
@@ -194,10 +220,15 @@ static int begin_listeners(Session *session, int *sockets, size_t n_sockets,
                         r = begin_port(session, sockets, &document->names[i],
                                        &document->names[i].ports[j], use++, NULL, ret_reason);
         for (size_t i = 0; r == 0 && i < document->n_credentials; i++) {
-                Destination *host = &document->credentials[i].host;
+                SessionCredential *credential = &document->credentials[i];
+                Endpoint *endpoint = session_get_endpoint(session, i);
 
-                r = begin_port(session, sockets, host, host->ports, use++,
-                               session_get_endpoint(session, i), ret_reason);
+                if (credential->connection >= 0)
+                        r = begin_connection(session, sockets, credential, use++, endpoint,
+                                             ret_reason);
+                else
+                        r = begin_port(session, sockets, &credential->host, credential->host.ports,
+                                       use++, endpoint, ret_reason);
         }
         return r;
 }

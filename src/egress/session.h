@@ -8,6 +8,7 @@
  */
 
 #include "basic/string-util.h"
+#include "egress/counts.h"
 #include "egress/curl-loop.h"
 #include "egress/host-address.h"
 #include "egress/loop.h"
@@ -25,6 +26,7 @@ typedef struct SessionHost {
         HostAddresses *addresses;
         CurlLoop *curl;
         const SecretFolders *secrets;
+        Counts *counts; /* of the tenants of one host; NULL: each session counts for itself */
 } SessionHost;
 
 /* One request to a credential's host, when it is over. Text of nobody else is in it. */
