@@ -64,7 +64,7 @@ static BudgetUser *budget_find_user(Budget *budget, uid_t uid) {
 }
 
 static size_t budget_free(const Budget *budget) {
-        size_t used = budget->base + budget->clients + budget->crates;
+        size_t used = budget->base + budget->clients + budget->crates + budget->operations;
 
         return used < budget->max ? budget->max - used : 0;
 }
@@ -110,4 +110,15 @@ void budget_charge_crate(Budget *budget) {
 
 void budget_release_crate(Budget *budget) {
         budget->crates -= BUDGET_CRATE;
+}
+
+bool budget_charge_operation(Budget *budget) {
+        if (budget_free(budget) < BUDGET_OPERATION)
+                return false;
+        budget->operations += BUDGET_OPERATION;
+        return true;
+}
+
+void budget_release_operation(Budget *budget) {
+        budget->operations -= BUDGET_OPERATION;
 }

@@ -22,6 +22,7 @@ typedef struct Budget {
         size_t base;                 /* what the broker itself holds, and room for passing needs */
         size_t clients;              /* charged for connections */
         size_t crates;               /* charged for crates */
+        size_t operations;           /* charged for calls of operations without one */
         struct BudgetUserList users; /* who have connections */
 } Budget;
 
@@ -35,6 +36,8 @@ enum {
 #define BUDGET_UID_NONE ((uid_t) -1)
 /* Links, pipes, pidfd, timers and cgroup of one crate, plus the memfds that make it. */
 #define BUDGET_CRATE 16U
+/* The connection of one call of an operation without a crate. */
+#define BUDGET_OPERATION 1U
 /* Plans under construction, a connection that is accepted only to be refused, /proc files. */
 #define BUDGET_PASSING 10U
 
@@ -48,3 +51,6 @@ void budget_release_client(Budget *budget, uid_t uid);
 bool budget_has_crate(const Budget *budget);
 void budget_charge_crate(Budget *budget);
 void budget_release_crate(Budget *budget);
+/* False: there is no room. */
+bool budget_charge_operation(Budget *budget);
+void budget_release_operation(Budget *budget);

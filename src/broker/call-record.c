@@ -51,7 +51,7 @@ static int record_init(CallRecord *record, const Client *client, const JsonDoc *
 
         r = make_id(record->id);
         if (r == 0)
-                r = call_trace_begin(trace, doc, request);
+                r = call_trace_begin(trace, client->manager->policy, doc, request);
         if (r < 0)
                 return error_trace(r);
         record->trace = trace;
@@ -92,7 +92,7 @@ int call_record_begin(Call *call, const JsonDoc *doc, const McpRequest *request)
 
 static int record_decide(Manager *manager, const Policy *policy, CallRecord *record,
                          AuditDecision *decision, char **ret_text) {
-        const ToolRights *rights = record->tool ? tools_rights(record->tool) : NULL;
+        const ToolRights *rights = record->tool ? tools_rights(policy, record->tool) : NULL;
         AuditCall call = audit_call(record);
         int r;
 

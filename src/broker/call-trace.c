@@ -30,7 +30,8 @@ static void set_parent(Trace *trace, const JsonDoc *doc, const JsonNode *meta) {
         trace_set_parent(trace, parent, parent_size, state, state_size);
 }
 
-int call_trace_begin(Trace *trace, const JsonDoc *doc, const McpRequest *request) {
+int call_trace_begin(Trace *trace, const Policy *policy, const JsonDoc *doc,
+                     const McpRequest *request) {
         TraceFacts *facts = &trace->facts;
         int r;
 
@@ -39,7 +40,7 @@ int call_trace_begin(Trace *trace, const JsonDoc *doc, const McpRequest *request
                 return error_trace(r);
         set_parent(trace, doc, request->meta);
         /* Names that anybody could make up would make as many kinds of spans. */
-        if (request->tool && tools_have(request->tool))
+        if (request->tool && tools_rights(policy, request->tool))
                 trace_set(facts->tool, request->tool);
         if (request->revision != _MCP_REVISION_INVALID)
                 trace_set(facts->revision, mcp_revision_to_string(request->revision));

@@ -12,7 +12,8 @@
 #include "record/trace.h"
 
 /* It begins, in the trace that the client wants if it says so. 0 or a negative errno. */
-int call_trace_begin(Trace *trace, const JsonDoc *doc, const McpRequest *request);
+int call_trace_begin(Trace *trace, const Policy *policy, const JsonDoc *doc,
+                     const McpRequest *request);
 void call_trace_decision(Trace *trace, const Tenant *tenant, const AuditDecision *decision);
 void call_trace_outcome(Trace *trace, const AuditEnd *end);
 /* Nothing follows: the spans go to the collector, if there is one. */

@@ -114,7 +114,7 @@ static int call_deny(Call *call, const char *tool) {
 
 /* By the policy alone; what needs a look at the host is the executor's to ask. */
 static int call_authorize(Call *call, const JsonDoc *doc, const McpRequest *request) {
-        const ToolRights *tool = tools_rights(request->tool);
+        const ToolRights *tool = tools_rights(call->policy, request->tool);
         uint64_t begun = now_nsec();
         int r;
 
@@ -132,7 +132,7 @@ static int call_route(Call *call, const JsonDoc *doc, const McpRequest *request,
         int r;
 
         trace_step_begin(&call->trace, TRACE_ROUTE);
-        call->executor = route_find(request->tool);
+        call->executor = route_find(call->policy, request->tool);
         if (!call->executor)
                 return error_origin(-ENOTRECOVERABLE);
         r = call->executor->prepare(call, doc, request->arguments, ret_text);

@@ -9,7 +9,7 @@
 
 struct Catalogue {
         Policy *policy;
-        const Tools *all;
+        Tools *all;
         Tools **own;   /* by the tenant's place in the policy; NULL: not made, or all of them */
         bool *decided; /* the same: whether it was looked at */
         Tools *none;
@@ -24,32 +24,40 @@ Catalogue *catalogue_free(Catalogue *catalogue) {
         free(catalogue->own);
         free(catalogue->decided);
         tools_free(catalogue->none);
+        tools_free(catalogue->all);
         policy_free(catalogue->policy);
         free(catalogue);
         return NULL;
 }
 
-int catalogue_new(Policy *policy, const Tools *all, Catalogue **ret_catalogue) {
+int catalogue_new(Policy *policy, Catalogue **ret_catalogue) {
         _cleanup_(catalogue_freep) Catalogue *catalogue = NULL;
+        int r;
 
         catalogue = calloc(1, sizeof(Catalogue));
         if (!catalogue)
                 return error_origin(-ENOMEM);
         catalogue->policy = policy_ref(policy);
-        catalogue->all = all;
         catalogue->own = calloc(policy->n_tenants + 1, sizeof(Tools *));
         catalogue->decided = calloc(policy->n_tenants + 1, sizeof(bool));
         if (!catalogue->own || !catalogue->decided)
                 return error_origin(-ENOMEM);
+        r = tools_new(policy, &catalogue->all);
+        if (r < 0)
+                return error_trace(r);
         *ret_catalogue = TAKE_PTR(catalogue);
         return 0;
 }
 
+const Tools *catalogue_all(const Catalogue *catalogue) {
+        return catalogue->all;
+}
+
 /* Nothing of any tool is kept from the tenant. */
-static bool sees_all(const Tenant *tenant) {
+static bool sees_all(const Policy *policy, const Tenant *tenant) {
         const ToolRights *rights;
 
-        for (size_t i = 0; (rights = tools_rights_at(i)); i++)
+        for (size_t i = 0; (rights = tools_rights_at(policy, i)); i++)
                 if (!evaluate_may_call(tenant, rights) ||
                     tenant_find_arguments(tenant, rights->name))
                         return false;
@@ -80,7 +88,7 @@ static int append_narrowed(StrBuf *out, const JsonDoc *doc, const JsonNode *tool
         return error_trace(r);
 }
 
-static int append_tool(StrBuf *out, const JsonDoc *doc, const JsonNode *tool,
+static int append_tool(StrBuf *out, const Policy *policy, const JsonDoc *doc, const JsonNode *tool,
                        const Tenant *tenant) {
         _cleanup_(freep) char *name = NULL;
         const ToolRights *rights;
@@ -89,7 +97,7 @@ static int append_tool(StrBuf *out, const JsonDoc *doc, const JsonNode *tool,
         r = json_node_string(doc, json_node_member(doc, tool, "name"), &name, NULL);
         if (r != 0)
                 return error_fold(r);
-        rights = tools_rights(name);
+        rights = tools_rights(policy, name);
         if (!rights || !evaluate_may_call(tenant, rights))
                 return 0;
         r = out->size > 1 ? strbuf_append_byte(out, ',') : 0;
@@ -99,7 +107,7 @@ static int append_tool(StrBuf *out, const JsonDoc *doc, const JsonNode *tool,
 }
 
 /* One revision's list; tenant may be NULL. */
-static int make_list(const char *all, const Tenant *tenant, char **ret_list) {
+static int make_list(const Policy *policy, const char *all, const Tenant *tenant, char **ret_list) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
         JsonError error;
@@ -110,7 +118,7 @@ static int make_list(const char *all, const Tenant *tenant, char **ret_list) {
                 return error_fold(r);
         r = strbuf_append_byte(&out, '[');
         for (const JsonNode *tool = json_doc_root(doc)->first; r == 0 && tool; tool = tool->next)
-                r = append_tool(&out, doc, tool, tenant);
+                r = append_tool(&out, policy, doc, tool, tenant);
         if (r == 0)
                 r = strbuf_append_byte(&out, ']');
         if (r < 0)
@@ -119,18 +127,20 @@ static int make_list(const char *all, const Tenant *tenant, char **ret_list) {
         return *ret_list ? 0 : error_origin(-ENOMEM);
 }
 
-static int make_tools(const Tools *all, const Tenant *tenant, Tools **ret_tools) {
+static int make_tools(const Catalogue *catalogue, const Tenant *tenant, Tools **ret_tools) {
+        const Tools *all = catalogue->all;
         _cleanup_(tools_freep) Tools *tools = NULL;
         int r;
 
         tools = calloc(1, sizeof(Tools));
         if (!tools)
                 return error_origin(-ENOMEM);
-        for (McpRevision revision = 0; revision < _MCP_REVISION_MAX; revision++) {
-                r = make_list(all->json[revision], tenant, &tools->json[revision]);
-                if (r < 0)
-                        return error_trace(r);
-        }
+        r = strv_copy(&tools->names, &all->names);
+        for (McpRevision revision = 0; r == 0 && revision < _MCP_REVISION_MAX; revision++)
+                r = make_list(catalogue->policy, all->json[revision], tenant,
+                              &tools->json[revision]);
+        if (r < 0)
+                return error_trace(r);
         *ret_tools = TAKE_PTR(tools);
         return 0;
 }
@@ -151,11 +161,11 @@ int catalogue_get(Catalogue *catalogue, const Tenant *tenant, const Tools **ret_
         if (tenant) {
                 i = tenant_place(catalogue->policy, tenant);
                 own = &catalogue->own[i];
-                if (!catalogue->decided[i] && !sees_all(tenant))
-                        r = make_tools(catalogue->all, tenant, own);
+                if (!catalogue->decided[i] && !sees_all(catalogue->policy, tenant))
+                        r = make_tools(catalogue, tenant, own);
                 catalogue->decided[i] = r == 0;
         } else if (!catalogue->none)
-                r = make_tools(catalogue->all, NULL, own);
+                r = make_tools(catalogue, NULL, own);
         if (r < 0)
                 return error_trace(r);
         *ret_tools = *own ?: catalogue->all;

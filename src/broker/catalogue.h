@@ -12,10 +12,12 @@
 
 typedef struct Catalogue Catalogue;
 
-/* Borrows all, and keeps the policy. */
-int catalogue_new(Policy *policy, const Tools *all, Catalogue **ret_catalogue);
+/* Keeps the policy. */
+int catalogue_new(Policy *policy, Catalogue **ret_catalogue);
 Catalogue *catalogue_free(Catalogue *catalogue);
 DEFINE_CLEANUP(Catalogue, catalogue_free);
 
+/* All tools that there are, whoever may see them. */
+const Tools *catalogue_all(const Catalogue *catalogue);
 /* tenant is one of the policy's, or NULL for nobody. *ret_tools is the catalogue's. */
 int catalogue_get(Catalogue *catalogue, const Tenant *tenant, const Tools **ret_tools);

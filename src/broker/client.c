@@ -218,7 +218,7 @@ static int client_tools(Client *client, const RpcMessage *message, const Tools *
         Manager *manager = client->manager;
 
         if (message->kind != RPC_REQUEST || !string_equal(message->method, "tools/list")) {
-                *ret_tools = manager->tools;
+                *ret_tools = catalogue_all(manager->catalogue);
                 return 0;
         }
         return error_trace(catalogue_get(

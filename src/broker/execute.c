@@ -268,7 +268,8 @@ static int execution_launch(Call *call, CrateJob *job, char **ret_text) {
                 .egress = &execution->egress,
                 .grants = {.credentials = call->policy->credentials,
                            .n_credentials = call->policy->n_credentials,
-                           .rules = &execution->operations},
+                           .rules = &execution->operations,
+                           .tenant = call->tenant->name},
                 .egress_settings = egress_settings(&call->policy->config.egress),
         };
         CrateSpec spec = {.template = execution->template->name, .tenant = call->tenant->name};
@@ -308,8 +309,8 @@ static size_t count_jobs(const Call *call) {
         size_t n = 0;
 
         LIST_FOREACH (other, &call->manager->calls, in_manager)
-                if (other != call && other->execution && other->tenant &&
-                    string_equal(other->tenant->name, call->tenant->name))
+                if (other != call && other->executor == call->executor && other->execution &&
+                    other->tenant && string_equal(other->tenant->name, call->tenant->name))
                         n++;
         return n;
 }

@@ -177,7 +177,6 @@ Manager *manager_free(Manager *manager) {
         policy_reading_free(manager->reading);
         metrics_free(manager->metrics);
         catalogue_free(manager->catalogue);
-        tools_free(manager->tools);
         policy_free(manager->policy);
         audit_free(manager->audit);
         sd_event_unref(manager->event);
@@ -233,9 +232,7 @@ int manager_new(const ManagerConfig *config, Policy *policy, Manager **ret_manag
         manager->metrics_fd = config->metrics_fd;
         manager->listen_path = config->listen_path;
         manager->launcher_path = config->launcher_path;
-        r = tools_new(&manager->tools);
-        if (r == 0)
-                r = catalogue_new(policy, manager->tools, &manager->catalogue);
+        r = catalogue_new(policy, &manager->catalogue);
         if (r == 0)
                 r = metering_new(manager, &manager->metrics);
         if (r < 0)

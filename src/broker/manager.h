@@ -52,7 +52,6 @@ struct Manager {
         Egress *egress;     /* of crates that reach something */
         sd_event_source *egress_source;
         Metrics *metrics;
-        Tools *tools;
         Catalogue *catalogue; /* of the policy */
         CgroupTree *cgroups;  /* NULL: nothing was delegated to us */
         char *cgroups_reason; /* why there are none, a clause; or NULL */

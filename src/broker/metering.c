@@ -39,7 +39,7 @@ static int append_names(StrV *tools, StrV *limits, StrV *kinds, StrV *kinds_of_r
         const ToolRights *tool;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && (tool = tools_rights_at(i)); i++)
+        for (size_t i = 0; r == 0 && (tool = tools_rights_at(NULL, i)); i++)
                 r = strv_append(tools, tool->name);
         for (LimitName name = 0; r == 0 && name < _LIMIT_MAX; name++)
                 r = strv_append(limits, limit_to_string(name));
@@ -52,11 +52,15 @@ static int append_names(StrV *tools, StrV *limits, StrV *kinds, StrV *kinds_of_r
         return error_trace(r);
 }
 
-static int add_templates(Metrics *metrics, const Policy *policy) {
+/* Templates, and tools that are operations. */
+static int add_names(Metrics *metrics, const Policy *policy) {
+        const ToolRights *tool;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < policy->n_templates; i++)
                 r = metrics_add_template(metrics, policy->templates[i]->name);
+        for (size_t i = 0; r == 0 && (tool = tools_rights_at(policy, i)); i++)
+                r = metrics_add_tool(metrics, tool->name);
         return error_trace(r);
 }
 
@@ -74,7 +78,7 @@ int metering_new(const Manager *manager, Metrics **ret_metrics) {
         if (r == 0)
                 r = metrics_new(&names, &metrics);
         if (r == 0)
-                r = add_templates(metrics, manager->policy);
+                r = add_names(metrics, manager->policy);
         if (r < 0)
                 return error_trace(r);
         *ret_metrics = TAKE_PTR(metrics);
@@ -82,7 +86,7 @@ int metering_new(const Manager *manager, Metrics **ret_metrics) {
 }
 
 int metering_reload(Manager *manager) {
-        return error_trace(add_templates(manager->metrics, manager->policy));
+        return error_trace(add_names(manager->metrics, manager->policy));
 }
 
 /* --- counting --- */

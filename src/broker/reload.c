@@ -109,7 +109,7 @@ static int use_policy(Manager *manager, Policy *policy) {
         _cleanup_(policy_freep) Policy *before = NULL;
         int r;
 
-        r = catalogue_new(policy, manager->tools, &catalogue);
+        r = catalogue_new(policy, &catalogue);
         if (r < 0)
                 return error_trace(r);
 
@@ -235,6 +235,7 @@ static bool matters(const Watch *watch, const struct inotify_event *event) {
                 return string_equal(event->name, watch->only);
         return string_equal(event->name, source_templates.name) ||
                string_equal(event->name, source_tenants.name) ||
+               string_equal(event->name, source_credentials.name) ||
                (n > 5 && string_equal(event->name + n - 5, ".json"));
 }
 
@@ -305,7 +306,8 @@ static int watch_above(Reload *reload, const char *path) {
 }
 
 static int watch_dir(Reload *reload, const char *dir) {
-        const SourceFolder *const folders[] = {&source_templates, &source_tenants};
+        const SourceFolder *const folders[] = {&source_templates, &source_tenants,
+                                               &source_credentials};
         int r;
 
         r = add_watch(reload, dir, NULL);

@@ -26,7 +26,7 @@ typedef struct ExecutorResult {
 } ExecutorResult;
 
 typedef struct Executor {
-        const char *tool;
+        const char *tool; /* NULL: several */
         /* Checks the arguments and the right to them; sets call->execution. */
         int (*prepare)(Call *call, const JsonDoc *doc, const JsonNode *arguments, char **ret_text);
         /* Begins. From here on call_finish() comes exactly once, but not from inside. */
@@ -42,4 +42,4 @@ typedef struct Executor {
 } Executor;
 
 /* NULL: no such tool. */
-const Executor *route_find(const char *tool);
+const Executor *route_find(const Policy *policy, const char *tool);

@@ -113,9 +113,10 @@ static int read_policy(const PolicyOptions *options, Policy **ret_policy) {
 /* --- check --- */
 
 /* A name that is written out and none that there is was hardly meant. */
-static void warn_of_names(const Tenant *tenant, const char *list, const Rules *rules) {
+static void warn_of_names(const Policy *policy, const Tenant *tenant, const char *list,
+                          const Rules *rules) {
         for (size_t i = 0; i < rules->n_exact; i++)
-                if (!tools_have(rules->items[i].text))
+                if (!tools_rights(policy, rules->items[i].text))
                         fprintf(stderr,
                                 "warning: %s:%u: %s[%zu]: there is no tool %s in this version\n",
                                 tenant->file, (unsigned) rules->items[i].line, list,
@@ -125,8 +126,9 @@ static void warn_of_names(const Tenant *tenant, const char *list, const Rules *r
 static int run_check(const PolicyOptions *options _unused_, const Policy *policy) {
         print_diags("warning: ", &policy->warnings);
         for (size_t i = 0; i < policy->n_tenants; i++) {
-                warn_of_names(policy->tenants[i], "tools.allow", &policy->tenants[i]->allow);
-                warn_of_names(policy->tenants[i], "tools.deny", &policy->tenants[i]->deny);
+                warn_of_names(policy, policy->tenants[i], "tools.allow",
+                              &policy->tenants[i]->allow);
+                warn_of_names(policy, policy->tenants[i], "tools.deny", &policy->tenants[i]->deny);
         }
         printf("no faults: %zu tenant%s, %zu template%s, %zu credential%s, %s\n", policy->n_tenants,
                plural(policy->n_tenants), policy->n_templates, plural(policy->n_templates),
@@ -237,12 +239,12 @@ static int no_tenant(const Policy *policy, const char *name) {
                                quoted ?: "", known.data ?: "none");
 }
 
-static int no_tool(const char *name) {
+static int no_tool(const Policy *policy, const char *name) {
         _cleanup_(freep) char *quoted = diag_quote(name);
         _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
         const ToolRights *rights;
 
-        for (size_t i = 0; (rights = tools_rights_at(i)); i++)
+        for (size_t i = 0; (rights = tools_rights_at(policy, i)); i++)
                 if (strbuf_appendf(&known, "%s%s", i > 0 ? ", " : "", rights->name) < 0)
                         return error_origin(-ENOMEM);
         return complain_status(EXIT_USAGE, "policy explain: there is no tool %s; there are: %s",
@@ -313,9 +315,9 @@ static int run_explain(const PolicyOptions *options, const Policy *policy) {
         tenant = policy_find_tenant(policy, options->tenant);
         if (!tenant)
                 return no_tenant(policy, options->tenant);
-        tool = tools_rights(options->tool);
+        tool = tools_rights(policy, options->tool);
         if (!tool)
-                return no_tool(options->tool);
+                return no_tool(policy, options->tool);
         r = scan_args(options->args, &doc);
         if (r != 0)
                 return r;

@@ -179,7 +179,7 @@ static int handle_tools_call(const McpContext *context, McpRequest *request) {
                 return answer_error(request, RPC_INVALID_PARAMS,
                                     "params.arguments must be an object");
 
-        if (!tools_have(request->tool)) {
+        if (!tools_have(context->tools, request->tool)) {
                 r = strbuf_appendf(&text, "there is no tool \"%.128s\"; tools/list lists them",
                                    request->tool);
                 if (r < 0)

@@ -6,6 +6,7 @@
 
 #include "basic/error.h"
 #include "basic/string-util.h"
+#include "mcp/operation-tool.h"
 #include "mcp/schema.h"
 #include "policy/limits.h"
 
@@ -206,6 +207,7 @@ Tools *tools_free(Tools *tools) {
 
         for (size_t i = 0; i < ELEMENTSOF(tools->json); i++)
                 free(tools->json[i]);
+        strv_done(&tools->names);
         free(tools);
         return NULL;
 }
@@ -223,21 +225,30 @@ static const ToolRights rights[] = {
                 .scopes = {.items = (char *[]){(char[]){"exec"}, NULL}, .n_items = 1},
                 .template_default = TOOL_TEMPLATE_DEFAULT,
         },
+        {.name = TOOL_OPERATIONS_LIST},
 };
 
-const ToolRights *tools_rights_at(size_t i) {
-        return i < ELEMENTSOF(rights) ? &rights[i] : NULL;
+const ToolRights *tools_rights_at(const Policy *policy, size_t i) {
+        if (i < ELEMENTSOF(rights))
+                return &rights[i];
+        i -= ELEMENTSOF(rights);
+        return policy && i < policy->exposed.n_items ? &policy->exposed.items[i].rights : NULL;
 }
 
-const ToolRights *tools_rights(const char *name) {
-        for (size_t i = 0; i < ELEMENTSOF(rights); i++)
-                if (string_equal(rights[i].name, name))
-                        return &rights[i];
+const ToolRights *tools_rights(const Policy *policy, const char *name) {
+        const ToolRights *tool;
+
+        for (size_t i = 0; (tool = tools_rights_at(policy, i)); i++)
+                if (string_equal(tool->name, name))
+                        return tool;
         return NULL;
 }
 
-bool tools_have(const char *name) {
-        return tools_rights(name);
+bool tools_have(const Tools *tools, const char *name) {
+        for (size_t i = 0; i < tools->names.n_items; i++)
+                if (string_equal(tools->names.items[i], name))
+                        return true;
+        return false;
 }
 
 static json_t *limit_schema(LimitName name) {
@@ -289,51 +300,130 @@ static json_t *exec_input_schema(void) {
         return schema;
 }
 
-static json_t *exec_tool(McpRevision revision) {
+/* What every tool has; the schemas are taken. */
+typedef struct ToolFace {
+        const char *name, *title;
+        json_t *description, *input, *output;
+        bool reads, destroys, repeats, open; /* hints */
+} ToolFace;
+
+static json_t *make_tool(const ToolFace *face, McpRevision revision) {
         json_t *tool;
+        bool good;
 
-        tool = json_pack(
-                "{s:s, s:s, s:o}", "name", TOOL_SANDBOX_EXEC, "description",
-                "Runs one command in a fresh Linux sandbox that is made for this call and "
-                "destroyed after it. Inside there are the system's programs (read-only), a "
-                "private home and /tmp, and /workspace as working directory; there is no "
-                "network and nothing of the user's home or environment. Give either argv or "
-                "command. The result has standard output and error, the exit status, the limit "
-                "that was met if any, and what was used.",
-                "inputSchema", exec_input_schema());
-        if (!tool)
-                return NULL;
-
-        if (mcp_revision_has_structured(revision) &&
-            (json_object_set_new(tool, "title", json_string("Run a command in a sandbox")) < 0 ||
-             json_object_set_new(tool, "outputSchema", schema_object(exec_record, true)) < 0))
-                goto fail;
-
-        if (mcp_revision_has_annotations(revision) &&
-            json_object_set_new(tool, "annotations",
-                                json_pack("{s:s, s:b, s:b, s:b, s:b}", "title",
-                                          "Run a command in a sandbox", "readOnlyHint", 0,
-                                          "destructiveHint", 1, "idempotentHint", 0,
-                                          "openWorldHint", 0)) < 0)
-                goto fail;
-        return tool;
-
-fail:
+        tool = json_pack("{s:s, s:o, s:o}", "name", face->name, "description", face->description,
+                         "inputSchema", face->input);
+        good = tool;
+        if (good && mcp_revision_has_structured(revision))
+                good = json_object_set_new(tool, "title", json_string(face->title)) == 0 &&
+                       json_object_set(tool, "outputSchema", face->output) == 0;
+        json_decref(face->output);
+        if (good && mcp_revision_has_annotations(revision))
+                good = json_object_set_new(tool, "annotations",
+                                           json_pack("{s:s, s:b, s:b, s:b, s:b}", "title",
+                                                     face->title, "readOnlyHint", (int) face->reads,
+                                                     "destructiveHint", (int) face->destroys,
+                                                     "idempotentHint", (int) face->repeats,
+                                                     "openWorldHint", (int) face->open)) == 0;
+        if (good)
+                return tool;
         json_decref(tool);
         return NULL;
 }
 
-int tools_new(Tools **ret_tools) {
+static json_t *exec_tool(McpRevision revision) {
+        return make_tool(
+                &(ToolFace){
+                        .name = TOOL_SANDBOX_EXEC,
+                        .title = "Run a command in a sandbox",
+                        .description = json_string(
+                                "Runs one command in a fresh Linux sandbox that is made for this "
+                                "call and destroyed after it. Inside there are the system's "
+                                "programs (read-only), a private home and /tmp, and /workspace as "
+                                "working directory; there is no network and nothing of the user's "
+                                "home or environment. Give either argv or command. The result has "
+                                "standard output and error, the exit status, the limit that was "
+                                "met if any, and what was used."),
+                        .input = exec_input_schema(),
+                        .output = schema_object(exec_record, true),
+                        .destroys = true,
+                },
+                revision);
+}
+
+static json_t *operations_tool(McpRevision revision) {
+        static const SchemaMember none[] = {{}};
+
+        return make_tool(
+                &(ToolFace){
+                        .name = TOOL_OPERATIONS_LIST,
+                        .title = "List the operations that jobs may call",
+                        .description = json_string(
+                                "Lists the requests to HTTP APIs that may be made with "
+                                "credentials, which themselves stay outside: what each takes, its "
+                                "limits, its URL in the sandbox of a job that names it in the "
+                                "argument operations of sandbox_exec, and the tool that it is, if "
+                                "it is one."),
+                        .input = schema_object(none, false),
+                        .output = operation_menu_output(),
+                        .reads = true,
+                        .repeats = true,
+                },
+                revision);
+}
+
+static json_t *exposed_tool(const ExposedTool *tool, McpRevision revision) {
+        _cleanup_(freep) char *title = NULL;
+        OperationMethod method = tool->operation->method;
+        bool reads = method == OPERATION_GET || method == OPERATION_HEAD;
+
+        if (asprintf(&title, "%s.%s", tool->credential->name, tool->operation->name) < 0) {
+                title = NULL;
+                return NULL;
+        }
+        return make_tool(
+                &(ToolFace){
+                        .name = tool->rights.name,
+                        .title = title,
+                        .description = operation_tool_description(tool),
+                        .input = operation_tool_input(tool->operation),
+                        .output = operation_tool_output(),
+                        .reads = reads,
+                        .destroys = !reads,
+                        .repeats = reads || method == OPERATION_PUT || method == OPERATION_DELETE,
+                        .open = true,
+                },
+                revision);
+}
+
+static json_t *all_tools(const Policy *policy, McpRevision revision) {
+        json_t *list = json_pack("[o,o]", exec_tool(revision), operations_tool(revision));
+
+        for (size_t i = 0; policy && i < policy->exposed.n_items; i++)
+                if (json_array_append_new(list, exposed_tool(&policy->exposed.items[i], revision)) <
+                    0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list;
+}
+
+int tools_new(const Policy *policy, Tools **ret_tools) {
         _cleanup_(tools_freep) Tools *tools = NULL;
+        const ToolRights *tool;
+        int r = 0;
 
         tools = calloc(1, sizeof(Tools));
         if (!tools)
                 return error_origin(-ENOMEM);
+        for (size_t i = 0; r == 0 && (tool = tools_rights_at(policy, i)); i++)
+                r = strv_append(&tools->names, tool->name);
+        if (r < 0)
+                return error_trace(r);
 
         for (McpRevision revision = 0; revision < _MCP_REVISION_MAX; revision++) {
-                json_t *list;
+                json_t *list = all_tools(policy, revision);
 
-                list = json_pack("[o]", exec_tool(revision));
                 tools->json[revision] = json_dumps(list, JSON_COMPACT);
                 json_decref(list);
                 if (!tools->json[revision])

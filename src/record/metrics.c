@@ -111,6 +111,25 @@ int metrics_add_template(Metrics *metrics, const char *name) {
         return 0;
 }
 
+int metrics_add_tool(Metrics *metrics, const char *name) {
+        size_t n = metrics->tools.values.n_items;
+        ToolMetrics *rows;
+        int r;
+
+        if (label_find(&metrics->tools, name) < n || n >= METRICS_TOOLS_MAX)
+                return 0;
+        rows = reallocarray(metrics->by_tool, n + 2, sizeof(ToolMetrics));
+        if (!rows)
+                return error_origin(-ENOMEM);
+        metrics->by_tool = rows;
+        r = strv_append(&metrics->tools.values, name);
+        if (r < 0)
+                return error_trace(r);
+        rows[n + 1] = rows[n];
+        rows[n] = (ToolMetrics){};
+        return 0;
+}
+
 size_t metrics_n_templates(const Metrics *metrics) {
         return metrics->templates.values.n_items;
 }

@@ -65,6 +65,9 @@ DEFINE_CLEANUP(Metrics, metrics_free);
  * more than METRICS_TEMPLATES_MAX in all count as "other". 0 or -ENOMEM. */
 #define METRICS_TEMPLATES_MAX 256U
 int metrics_add_template(Metrics *metrics, const char *name);
+/* The same of tools. */
+#define METRICS_TOOLS_MAX 512U
+int metrics_add_tool(Metrics *metrics, const char *name);
 size_t metrics_n_templates(const Metrics *metrics);
 /* Its index; that of "other", which is metrics_n_templates(), if it is not known or NULL. */
 size_t metrics_template(const Metrics *metrics, const char *name);

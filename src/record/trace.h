@@ -56,7 +56,7 @@ typedef struct TraceSpan {
 
 /* What is told of a call; "" where there is nothing. What is too long is cut between characters. */
 typedef struct TraceFacts {
-        char tool[64];        /* of the catalogue */
+        char tool[72];        /* of the catalogue */
         char request_id[128]; /* as JSON has it: a string with its quotes, or a number */
         char revision[16];
         char tenant[128];

@@ -5,75 +5,18 @@
 """Operations with a credential from inside of a crate: ordinary clients, against an upstream of the
 test's own."""
 
-import contextlib
 import hashlib
 import json
 import os
-import shutil
 import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 # pylint: disable=wrong-import-position
-import egress
 import mcp
 import tap
 import upstream
-
-SECRET = "canary-" + os.urandom(16).hex()
-HERE = [("A", egress.OUTSIDE)]
-
-
-class Place:
-    """Configuration, a secret and an upstream."""
-
-    def __init__(self, server, resolver, authority):
-        self.server = server
-        self.data = tap.folder("data")
-        shutil.copytree(os.path.join(tap.data_dir(), "templates.d"),
-                        os.path.join(self.data, "templates.d"))
-        with open(os.path.join(self.data, "agentcrated.json"), "w", encoding="ascii") as file:
-            json.dump({"egress": {"resolver": [resolver.address]}}, file)
-        os.makedirs(os.path.join(self.data, "credentials.d"), exist_ok=True)
-        self.secrets = tap.folder("secrets")
-        tap.write(os.path.join(self.secrets, "token"), SECRET, 0o400)
-        self.write("api", {
-            "upstream": f"https://{upstream.HOST}:{server.port}", "secret": "token",
-            "attach": {"as": "bearer"}, "addresses": [egress.OUTSIDE + "/32"], "ca": authority.ca,
-            "env": {"API_URL": "http://api.crate.internal"},
-            "operations": {
-                "get": {"method": "GET", "path": "/get/{n:int}"},
-                "create": {"method": "POST", "path": "/items", "body": {"kind": "json"}},
-            }})
-
-    def write(self, name, row):
-        with open(os.path.join(self.data, "credentials.d", name + ".json"), "w",
-                  encoding="ascii") as file:
-            json.dump(row, file)
-
-    def broker(self, **tenant):
-        """A broker whose caller is this tenant."""
-        row = {"match": {"uid": [os.geteuid()]}, "scopes": ["exec", "credential:use"],
-               "tools": {"allow": ["*"]}, "templates": ["*"], "operations": ["api.*"], **tenant}
-        folder = os.path.join(self.data, "tenants.d")
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "us.json"), "w", encoding="ascii") as file:
-            json.dump(row, file)
-        return mcp.Broker(env=tap.clean_env(AGENTCRATE_DATA_DIR=self.data,
-                                            CREDENTIALS_DIRECTORY=self.secrets))
-
-    def run(self, *command, operations=("api.get",), options=()):
-        env = tap.clean_env(AGENTCRATE_DATA_DIR=self.data, CREDENTIALS_DIRECTORY=self.secrets)
-        asked = [f"--operation={name}" for name in operations]
-        return tap.crate(*command, options=[*asked, *options], env=env)
-
-
-@contextlib.contextmanager
-def place(answer=None):
-    authority = upstream.Authority()
-    with egress.Resolver(**{upstream.HOST: HERE}) as resolver, \
-            upstream.Upstream(authority.sign("good"), answer or upstream.reply("fine")) as server:
-        yield Place(server, resolver, authority)
+from place import SECRET, place
 
 
 def curl():

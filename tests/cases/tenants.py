@@ -20,6 +20,7 @@ import tap  # noqa: E402
 # Nobody has to exist who has these.
 ALICE, BOB, CAROL, STAFF, OTHER = 74001, 74002, 74003, 74100, 74101
 TOOL = "sandbox_exec"
+ALWAYS = "operations_list"  # needs no scope and no template
 SLOW = 5 if "AGENTCRATE_TEST_VM" in os.environ else 1
 
 
@@ -143,8 +144,8 @@ def two_users():
     place = Place(alice=tenant(ALICE), bob=tenant(BOB, tools={"allow": ["*"], "deny": [TOOL]}))
     with place.broker() as broker:
         with As(broker, ALICE) as alice, As(broker, BOB) as bob:
-            tap.equal(sorted(tools(alice)), [TOOL])
-            tap.equal(sorted(tools(bob)), [])
+            tap.equal(sorted(tools(alice)), [ALWAYS, TOOL])
+            tap.equal(sorted(tools(bob)), [ALWAYS])
             works(call(alice))
             denied(call(bob), "bob:tools.deny[0]", f"tenant bob must not call {TOOL}")
             works(call(alice))
@@ -241,7 +242,7 @@ def owner():
     place = Place()
     with place.broker() as broker:
         with broker.client() as client:
-            tap.equal(sorted(tools(client)), [TOOL])
+            tap.equal(sorted(tools(client)), [ALWAYS, TOOL])
             works(call(client))
             works(call(client, argv=["true"], template="host"))
             text = denied(call(client, argv=["true"], workspace={"path": "/etc"}),
@@ -267,7 +268,7 @@ def scopes_and_templates():
     place = Place(me=own(scopes=["fs:read"]))
     with place.broker() as broker, broker.client() as client:
         denied(call(client), "me:scopes", f"{TOOL} needs the scope exec")
-        tap.equal(tools(client), {})
+        tap.equal(list(tools(client)), [ALWAYS])
 
 
 def arguments():
@@ -410,18 +411,18 @@ def tighten():
         works(call(client))
         running = client.start(
             "tools/call", {"name": TOOL, "arguments": {"argv": ["sh", "-c", "sleep 2; echo done"]}})
-        tap.equal(sorted(tools(client)), [TOOL])  # and the call has begun
+        tap.equal(sorted(tools(client)), [ALWAYS, TOOL])  # and the call has begun
         place.put("me", own(scopes=["fs:read"]))
         reload(broker)
         denied(call(client), "me:scopes")
-        tap.equal(tools(client), {})
+        tap.equal(list(tools(client)), [ALWAYS])
         works(client.wait(running))
         place.put("me", own())
         reload(broker)
         answer = call(client)
         works(answer)
         tap.equal(answer["structuredContent"]["tenant"], "me", "the tenant of the record")
-        tap.equal(sorted(tools(client)), [TOOL])
+        tap.equal(sorted(tools(client)), [ALWAYS, TOOL])
         records = mcp.audit_records(broker.log_path)
     decisions = [line for line in records if line["event"] == "decision"]
     tap.equal([line["decision"] for line in decisions],

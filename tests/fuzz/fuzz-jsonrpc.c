@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (size == 0)
                 return 0;
         if (!tools)
-                FUZZ_ASSERT(tools_new(&tools) == 0);
+                FUZZ_ASSERT(tools_new(NULL, &tools) == 0);
 
         piece = data[0] + 1U;
         framer_init(&framer, LINE_MAX_BYTES);

@@ -16,7 +16,7 @@
 static Tools *tools;
 
 static void setup(void) {
-        ck_assert_int_eq(tools_new(&tools), 0);
+        ck_assert_int_eq(tools_new(NULL, &tools), 0);
 }
 
 static void teardown(void) {
@@ -258,31 +258,37 @@ START_TEST(test_listen_ids) {
 }
 END_TEST
 
-static json_t *tool_of(McpRevision revision) {
-        json_t *list, *tool;
+static json_t *tool_of(McpRevision revision, const char *name) {
+        json_t *list, *tool = NULL, *item;
+        size_t i;
 
         list = json_loads(tools->json[revision], 0, NULL);
-        ck_assert_uint_eq(json_array_size(list), 1);
-        tool = json_incref(json_array_get(list, 0));
+        ck_assert_uint_eq(json_array_size(list), tools->names.n_items);
+        json_array_foreach(list, i,
+                           item) if (string_equal(json_string_value(json_object_get(item, "name")),
+                                                  name)) tool = json_incref(item);
         json_decref(list);
         return tool;
 }
 
 START_TEST(test_tool_by_revision) {
         McpRevision revision = (McpRevision) _i;
-        json_t *tool = tool_of(revision);
 
-        ck_assert_str_eq(json_string_value(json_object_get(tool, "name")), TOOL_SANDBOX_EXEC);
-        ck_assert(!!json_object_get(tool, "annotations") == (revision >= MCP_2025_03_26));
-        ck_assert(!!json_object_get(tool, "outputSchema") == (revision >= MCP_2025_06_18));
-        ck_assert(!!json_object_get(tool, "title") == (revision >= MCP_2025_06_18));
-        json_decref(tool);
+        for (size_t i = 0; i < tools->names.n_items; i++) {
+                json_t *tool = tool_of(revision, tools->names.items[i]);
+
+                ck_assert_ptr_nonnull(tool);
+                ck_assert(!!json_object_get(tool, "annotations") == (revision >= MCP_2025_03_26));
+                ck_assert(!!json_object_get(tool, "outputSchema") == (revision >= MCP_2025_06_18));
+                ck_assert(!!json_object_get(tool, "title") == (revision >= MCP_2025_06_18));
+                json_decref(tool);
+        }
 }
 END_TEST
 
 /* The listed arguments are exactly those that are taken. */
 START_TEST(test_schema_matches_arguments) {
-        json_t *tool = tool_of(MCP_REVISION_LATEST), *schema, *properties;
+        json_t *tool = tool_of(MCP_REVISION_LATEST, TOOL_SANDBOX_EXEC), *schema, *properties;
         size_t n = 0;
 
         schema = json_object_get(tool, "inputSchema");
