@@ -486,6 +486,66 @@ def row_20():
         tap.equal((server.n_connections, resolver.asked), (0, []), "what went out")
 
 
+def extension(kind, data):
+    return struct.pack("!HH", kind, len(data)) + data
+
+
+def server_name(*names, kind=0):
+    entries = b"".join(struct.pack("!BH", kind, len(name)) + name for name in names)
+    return extension(0, struct.pack("!H", len(entries)) + entries)
+
+
+def own_hello(*extensions, version=b"\x03\x03", record=1 << 14, more=b""):
+    """A ClientHello of these extensions, in records of that size."""
+    body = version + bytes(32) + b"\0" + b"\0\2\x13\1" + b"\1\0"
+    if extensions:
+        joined = b"".join(extensions)
+        body += struct.pack("!H", len(joined)) + joined
+    whole = b"\1" + struct.pack("!I", len(body))[1:] + body + more
+    return b"".join(b"\x16\3\1" + struct.pack("!H", len(whole[at:at + record])) + whole[at:at + record]
+                    for at in range(0, len(whole), record))
+
+
+def row_20_shapes():
+    """What tells two readers two names, or hides the one: refused. In pieces of any size, and with an
+    encrypted name beside the right one, it is what it is."""
+    name, evil = NAME.encode(), b"evil.example"
+    good = {
+        "plain": own_hello(server_name(name)),
+        "records of a byte": own_hello(server_name(name), record=1),
+        "an encrypted one, too": own_hello(extension(0xfe0d, bytes(200)), server_name(name)),
+    }
+    bad = {
+        "two extensions": own_hello(server_name(name), server_name(evil)),
+        "twice the same": own_hello(server_name(name), server_name(name)),
+        "two names": own_hello(server_name(name, evil)),
+        "another kind of name": own_hello(server_name(name, kind=1)),
+        "nothing": own_hello(server_name(b"")),
+        "no list": own_hello(extension(0, b"")),
+        "NUL": own_hello(server_name(name + b"\0.evil.example")),
+        "two dots": own_hello(server_name(name + b"..")),
+        "port": own_hello(server_name(name + b":443")),
+        "address": own_hello(server_name(b"127.88.0.1")),
+        "only an encrypted one": own_hello(extension(0xfe0d, bytes(200))),
+        "another name outside": own_hello(extension(0xfe0d, bytes(200)), server_name(b"cover.example")),
+        "no extensions": own_hello(),
+        "behind a record of another kind": b"\x15\3\1\0\2\1\0" + own_hello(server_name(name)),
+        "behind an empty record": b"\x16\3\1\0\0" + own_hello(server_name(name)),
+        "longer than there may be": b"\x16\3\1\x40\0\1\xff\xff\xff" + bytes(100),
+        "SSL 2": b"\x80\x2e\1\3\1\0\x15\0\0\0\x10" + bytes(40),
+    }
+    with serving(type="tls") as (session, port, server, resolver):
+        for what, data in bad.items():
+            got = refused(session, port, data)
+            tap.check(got == "reset" or len(got) <= 7, lambda what=what, got=got: f"{what}: {got!r}")
+            tap.equal((server.n_connections, resolver.asked), (0, []), what)
+        for what, data in good.items():
+            with session.connect(NAME, port) as job:
+                job.sendall(data)
+                tap.equal(job.recv(len(data), socket.MSG_WAITALL), data, what)
+        tap.equal(sum(row["count"] for row in denied(session.close(), "sni")), len(bad))
+
+
 def row_22():
     with serving(type="tls") as (session, port, server, _):
         for data in (b"GET / HTTP/1.1\r\n\r\n", b"SSH-2.0-x\r\n", b"\x16\x03\x01\x00\x00", b"\x80\x2e"
@@ -543,7 +603,40 @@ def http_host():
             tap.check(job.recv(65536), "the first request")
             job.sendall(http_request("evil.example"))
             tap.equal(egress.read_all(job), "reset", "the second request")
-        tap.equal(sum(row["count"] for row in denied(session.close(), "host")), 5)
+        # The same in one piece with the first, and behind content that ends where it says.
+        for first in (http_request(NAME), http_request(NAME, "Content-Length: 3\r\n", "POST / HTTP/1.1", "abc"),
+                      http_request(NAME, "Transfer-Encoding: chunked\r\n", "POST / HTTP/1.1", "1\r\na\r\n0\r\n\r\n")):
+            with session.connect(NAME, port) as job:
+                job.sendall(first + http_request("evil.example"))
+                got = egress.read_all(job)
+                tap.check(got == "reset" or b"evil" not in got, got)
+        report = session.close()
+        tap.equal(sum(row["count"] for row in denied(report, "host")), 8)
+
+
+def http_targets():
+    """Forms of a request that name where it goes in another place than Host, or twice."""
+    refusals = {
+        "absolute": (400, http_request(NAME, line="GET http://evil.example/ HTTP/1.1")),
+        "absolute, for the name": (400, http_request(NAME, line=f"GET http://{NAME}/ HTTP/1.1")),
+        "authority": (400, http_request(NAME, line="GET evil.example HTTP/1.1")),
+        "CONNECT": (400, http_request(NAME, line="CONNECT evil.example:443 HTTP/1.1")),
+        "user": (421, http_request(f"{NAME}@evil.example")),
+        "user for the name": (421, http_request(f"evil.example@{NAME}")),
+        "list": (421, http_request(f"{NAME}, evil.example")),
+        "two dots": (421, http_request(NAME + "..")),
+        "port of words": (421, http_request(NAME + ":http")),
+        "space": (421, http_request(NAME + " evil.example")),
+        "none": (400, b"GET / HTTP/1.1\r\nX: y\r\n\r\n"),
+        "folded": (400, b"GET / HTTP/1.1\r\nHost:\r\n " + NAME.encode() + b"\r\n\r\n"),
+    }
+    with serving(type="http") as (session, port, server, resolver):
+        for what, (status, request) in refusals.items():
+            got = refused(session, port, request)
+            tap.check(isinstance(got, bytes) and got.split(b" ")[1:2] in ([b"%d" % status], [b"405"]),
+                      lambda what=what, got=got: f"{what}: {got!r}")
+        tap.equal((server.n_connections, resolver.asked), (0, []), "what went out")
+        tap.equal(sum(row["count"] for row in denied(session.close(), "host")), len(refusals))
 
 
 def http_smuggling():
@@ -691,6 +784,48 @@ def row_26_idle_memory():
         tap.diag(f"{n} idle relays: {(after - before) >> 10} KiB, {files} files")
         tap.check(after - before < 64 << 20, f"{after - before} bytes")
         tap.check(files < 2 * n + 100, f"{files} files are open")
+
+
+def row_26_floods():
+    """All at once: beginnings of TLS, HTTP and DNS that never end, names without number. The process
+    stays small, and another session does not notice."""
+    with egress.Resolver(**{NAME: HERE}) as resolver, egress.Server(egress.echo) as server, \
+            egress.Egress() as program:
+        rows = [{"name": f"{kind}.example", "port": server.port, "type": kind} for kind in ("tls", "http")]
+        hostile = egress.Session(program, [*rows, {"name": "*.wild.example", "port": server.port}], resolver,
+                                 connections=64)
+        other = egress.Session(program, [{"name": NAME, "port": server.port}], resolver)
+        before, held = memory_of(program.process.pid), []
+        with other.connect(NAME, server.port) as job, contextlib.ExitStack() as stack:
+            for i in range(64):
+                kind = ("tls", "http")[i % 2]
+                sock = stack.enter_context(hostile.connect(kind + ".example", server.port))
+                sock.sendall(b"\x16\3\1\x40\0\1\0\x7f\xf0" + bytes(16000) if kind == "tls" else
+                             b"GET / HTTP/1.1\r\nHost: http.example\r\nX: " + b"x" * 30000)
+                held.append(sock)
+            for _ in range(20):
+                sock = stack.enter_context(socket.create_connection(
+                    hostile.dns[socket.AF_INET, socket.SOCK_STREAM], 10))
+                with contextlib.suppress(OSError):
+                    sock.sendall(b"\2\0" + bytes(400))
+            udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            udp.connect(hostile.dns[socket.AF_INET, socket.SOCK_DGRAM])
+            slowest = 0
+            for i in range(20000):
+                udp.send(egress.dns_query(f"n{i}.wild.example" if i % 2 else "a." * 60 + f"n{i}.evil.example"))
+                if i % 1000 == 0:
+                    begin = time.monotonic()
+                    job.sendall(b"still here")
+                    tap.equal(job.recv(100), b"still here", "the other session")
+                    slowest = max(slowest, time.monotonic() - begin)
+            used = memory_of(program.process.pid) - before
+        tap.diag(f"{used >> 10} KiB more; the slowest answer of the other took {slowest * 1000:.1f} ms")
+        tap.check(used < 16 << 20, f"{used} bytes")
+        tap.check(slowest < 2, f"the other session waited {slowest} s")
+        report = hostile.close()
+        tap.check(len(report["denied"]) <= 100 and report["n_dropped"] > 0, f"{len(report['denied'])} lines")
+        tap.equal(other.close()["denied"], [])
+        tap.equal(program.end(), 0)
 
 
 def row_27():
@@ -940,17 +1075,20 @@ def main():
     tap.case("row 17: a port that is not allowed", row_17)
     tap.case("TLS for the name passes", tls_passes)
     tap.case("row 20: TLS for another name, or none", row_20)
+    tap.case("row 20: shapes of TLS that hide a name", row_20_shapes)
     tap.case("row 22: no TLS", row_22)
     tap.case("row 23: inside of TLS nothing is seen", row_23)
     tap.case("HTTP for the name passes", http_passes)
-    tap.case("each request's Host is looked at", http_host)
-    tap.case("shapes of HTTP that hide requests", http_smuggling)
+    tap.case("row 28 of plain HTTP: each request's Host is looked at", http_host)
+    tap.case("rows 28, 29 of plain HTTP: targets that are none of the name's", http_targets)
+    tap.case("rows 28, 32 of plain HTTP: shapes that hide requests", http_smuggling)
     tap.case("row 25: HTTP/2 and changes of protocol", row_25)
     tap.case("row 26: connections at one time", row_26_connections)
     tap.case("row 26: idle connections", row_26_idle)
     tap.case("row 26: bytes", row_26_bytes)
     tap.case("row 26: a reader that does not read", row_26_slow_reader)
     tap.case("row 26: memory of 1,000 idle connections", row_26_idle_memory)
+    tap.case("row 26, 62: floods of what never ends", row_26_floods)
     tap.case("row 27: a job that dies", row_27)
     tap.case("row 27: a session that ends", row_27_close)
     tap.case("row 60: no proxy, no other resolver", row_60)
