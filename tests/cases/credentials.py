@@ -511,6 +511,15 @@ def row_47():
         tap.equal(b.ask().status, 200)
 
 
+def row_48():
+    """What is promised to be found is found; other forms are not looked for, as the manual page says,
+    and are passed on as they are."""
+    other = [SECRET[::-1].encode(), SECRET[:8].encode() + b" " + SECRET[8:].encode(), SECRET.encode().hex().encode()]
+    body = b"|".join(other)
+    with bench(upstream.reply(body)) as b:
+        tap.equal(b.ask().body, body)
+
+
 def row_50():
     dropped = ["Set-Cookie: a=b", "WWW-Authenticate: Basic", "Proxy-Authenticate: Basic",
                "Alt-Svc: h3=\":443\"", "Refresh: 0; url=http://evil.example/", "Link: <x>; rel=y",

@@ -116,6 +116,26 @@ tell(evil={k: answer("secret-data.evil.example", n) for k, n in kinds.items()},
     tap.equal(names(record), {"secret-data.evil.example", "evil.example"})
 
 
+def row_6_and_61(dns):
+    """Names that are no names, or too many at once, are refused when they are read, wherever they
+    stand, and so are letters that look like others."""
+    bad = ["*", "*.", "*.com", "ex*mple.com", "api.*.com", "example.*", "*.*.example.org", "a..b", ".example.org",
+           "-", "a b.example", "a%00.example", "evil.com\\0.example.org", "127.0.0.1", "::1", "x" * 64 + ".example",
+           "\u0435xample.org", "exa\u200bmple.org", "b\u00fccher.example", "\u202egro.elpmaxe", "ex\uff41mple.org"]
+    for name in bad:
+        ran = crate(environment(dns), "true", allow=[name + ":80"])
+        tap.equal(ran.rc, 125, f"--allow {name!a}")
+    for name in bad:
+        env = environment(dns, {"net": {"ro": ["/usr"], "egress": [{"name": name, "port": 80}]}})
+        ran = crate(env, "true", options=["--template", "net"])
+        tap.equal(ran.rc, 125, f"template {name!a}")
+        tap.contains(ran.err.decode(), "net.json:1:", f"template {name!a}")
+        env = environment(dns, tenants={"us": tenant(egress=[{"name": name, "port": 80}])})
+        checked = tap.run([tap.program("agentcrate"), "policy", "check"], env=env)
+        tap.check(checked.rc != 0 and b"us.json:1:" in checked.out + checked.err, lambda ran=checked: str(ran))
+    tap.equal(dns.asked, [], "asked outside")
+
+
 def row_8(env):
     """Addresses that are not synthetic: unreachable at once, and counted."""
     seen, record = python(env, """
@@ -717,6 +737,7 @@ def cases(dns, web, six):
     env = environment(dns)
     for title, function, *args in (
         ("1, 2: names that are not allowed, other types of those that are", row_1_and_2, env, dns),
+        ("6, 61: names that are refused when they are read", row_6_and_61, dns),
         ("8: addresses that are nobody's name", row_8, env),
         ("9, 17: no listener, other ports", row_9_and_17, env, web),
         ("19: what is no DNS", row_19, env),
