@@ -20,8 +20,10 @@ struct CurlLoop {
 static void act(CurlLoop *curl_loop, curl_socket_t socket, int events) {
         int n;
 
-        (void) curl_multi_socket_action(curl_loop->multi, socket, events, &n);
+        /* Before what is called from within puts off something of its own: the end of a transfer is
+         * told of first, and what is written then is written once. */
         loop_defer(curl_loop->loop, &curl_loop->task);
+        (void) curl_multi_socket_action(curl_loop->multi, socket, events, &n);
 }
 
 static void on_task(void *userdata) {

@@ -34,6 +34,7 @@ struct Caller {
         Listener *listener;
         LoopFd client; /* its fd is owned */
         LoopTimer timer;
+        LoopTask flush; /* writes what was put in out, once for all of it */
         HttpParser *parser;
         StrBuf in, out;
         StrBuf parameters; /* of the request, hashed */
@@ -60,6 +61,7 @@ static Caller *caller_free(Caller *caller) {
 
         exchange_free(caller->exchange);
         loop_timer_stop(&caller->timer);
+        loop_task_cancel(&caller->flush);
         loop_remove(&caller->client);
         fd_close(caller->client.fd);
         http_parser_free(caller->parser);
@@ -120,6 +122,7 @@ static void caller_watch(Caller *caller) {
 
 /* False: the job is gone. */
 static bool caller_write(Caller *caller) {
+        loop_task_cancel(&caller->flush);
         while (caller->out.size > 0) {
                 ssize_t n = send(caller->client.fd, caller->out.data, caller->out.size,
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -187,7 +190,8 @@ static bool on_head(void *userdata, int status, const char *fields) {
                            http_status_text(status), fields,
                            caller->chunked ? "Transfer-Encoding: chunked\r\n" : "",
                            caller->keep_alive ? "keep-alive" : "close");
-        caller->lost = r < 0 || !caller_write(caller);
+        caller->lost = caller->lost || r < 0;
+        loop_defer(caller->session->host.loop, &caller->flush);
         return !caller->lost;
 }
 
@@ -201,12 +205,9 @@ static bool on_content(void *userdata, const char *data, size_t size) {
                 r = strbuf_append(&caller->out, data, size);
         if (r == 0 && caller->chunked)
                 r = strbuf_append_string(&caller->out, "\r\n");
-        caller->lost = r < 0 || !caller_write(caller);
-        if (caller->lost)
-                return false;
-        if (caller->out.size > 0)
-                caller_watch(caller);
-        return true;
+        caller->lost = caller->lost || r < 0;
+        loop_defer(caller->session->host.loop, &caller->flush);
+        return !caller->lost;
 }
 
 static bool has_room(void *userdata) {
@@ -225,6 +226,7 @@ static void on_end(void *userdata, const ExchangeFault *fault) {
         if (fault && answered) {
                 caller_tell(caller, caller->lost ? "job.gone" : fault->reason, caller->what.status,
                             false);
+                (void) caller_write(caller);
                 caller_abort(caller);
                 return;
         }
@@ -362,6 +364,7 @@ static int caller_dispatch(Caller *caller, const HttpRequest *request) {
         Session *session = caller->session;
         ExchangeHost host = {.loop = session->host.loop,
                              .curl = session->host.curl,
+                             .connections = endpoint_get_connections(caller->endpoint),
                              .addresses = session->host.addresses};
         int r;
 
@@ -370,6 +373,8 @@ static int caller_dispatch(Caller *caller, const HttpRequest *request) {
                 r = session_get_resolver(session, &host.resolver);
         if (r < 0)
                 return error_trace(r);
+        if (!host.connections)
+                return error_origin(-ENOMEM);
         caller->request.match = &caller->match;
         caller->request.body = request->body.data;
         caller->request.body_size = request->body.size;
@@ -593,6 +598,19 @@ static void on_client(void *userdata, uint32_t events) {
                 exchange_resume(caller->exchange);
 }
 
+/* At the end of the round in which something came: a small answer is one write. */
+static void on_flush(void *userdata) {
+        Caller *caller = userdata;
+
+        if (!caller_write(caller)) {
+                caller_lose(caller);
+                return;
+        }
+        caller_watch(caller);
+        if (caller->exchange && has_room(caller))
+                exchange_resume(caller->exchange);
+}
+
 static void on_time(void *userdata) {
         Caller *caller = userdata;
 
@@ -620,7 +638,8 @@ void caller_start(Listener *listener, int fd) {
                            .endpoint = listener->endpoint,
                            .listener = listener,
                            .client = {.fd = fd, .on_ready = on_client, .userdata = caller},
-                           .timer = {.on_time = on_time, .userdata = caller}};
+                           .timer = {.on_time = on_time, .userdata = caller},
+                           .flush = {.run = on_flush, .userdata = caller}};
         if (caller->next)
                 caller->next->previous = caller;
         session->callers = caller;

@@ -21,10 +21,13 @@ struct Endpoint {
         Session *session;
         const SessionCredential *credential;
         Vault vault;
-        OperationUse *uses; /* in the order of the menu */
-        size_t body_max;    /* of any operation */
+        OperationUse *uses;  /* in the order of the menu */
+        size_t body_max;     /* of any operation */
+        CURLSH *connections; /* to its upstream, kept for it alone; NULL: none was needed yet */
 };
 
+/* Where its connections are kept. NULL: no memory. */
+CURLSH *endpoint_get_connections(Endpoint *endpoint);
 /* Counts one more call. NULL: it may be made; else the limit that forbids it. */
 const char *endpoint_count(Endpoint *endpoint, const Operation *operation);
 /* Whether one more can be told of. What cannot be is not sent. */

@@ -15,6 +15,10 @@
 
 #define HEAD_MAX (64U * 1024U)
 #define CONNECT_MSEC_MAX 10000L
+/* How long a connection is kept: unused, and at all. Servers close what is unused, mostly after a
+ * minute or more, and a request that meets this half way is lost. */
+#define UNUSED_SEC_MAX 30L
+#define KEPT_SEC_MAX 300L
 #define UPSTREAM_ADDRESSES_MAX 16U
 
 struct Exchange {
@@ -37,6 +41,8 @@ struct Exchange {
         size_t head_size;
         uint64_t begun_usec, bytes_out, bytes_in;
         ExchangeFault fault; /* reason NULL: none found yet */
+        bool length_said;    /* of the answer */
+        bool sent;           /* as far as is known */
         bool answered;       /* on_head was called */
         bool paused;
 };
@@ -183,6 +189,20 @@ static bool check_coding(Exchange *exchange, const char *line, size_t size) {
         return false;
 }
 
+/* Where the answer ends is said in one way, or what comes behind it is not taken for another one.
+ */
+static void note_length(Exchange *exchange, const char *line, size_t size) {
+        const char *value;
+        size_t n;
+
+        if (!field_is(line, size, "content-length", &value, &n) &&
+            !field_is(line, size, "transfer-encoding", &value, &n))
+                return;
+        if (exchange->length_said)
+                (void) curl_easy_setopt(exchange->curl, CURLOPT_FORBID_REUSE, 1L);
+        exchange->length_said = true;
+}
+
 static bool end_head(Exchange *exchange) {
         curl_off_t length = -1;
         long status = 0;
@@ -222,9 +242,12 @@ static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
                 ok = end_head(exchange);
         else if (strncasecmp(line, "HTTP/", 5) == 0) {
                 strbuf_done(&exchange->fields);
+                exchange->length_said = false;
                 ok = true;
-        } else
+        } else {
+                note_length(exchange, line, length);
                 ok = check_coding(exchange, line, length) && take_field(exchange, line, length);
+        }
         return ok ? whole : 0;
 }
 
@@ -326,6 +349,23 @@ static curl_socket_t on_socket(void *userdata, curlsocktype purpose _unused_,
                 if (address_equal(&exchange->addresses[i], &address))
                         return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
         return CURL_SOCKET_BAD;
+}
+
+/* A connection that was kept may end as it is used again. libcurl then sends the request anew; one
+ * that changes something might be carried out twice. */
+static int on_request(void *userdata, char *address _unused_, char *local _unused_,
+                      int port _unused_, int local_port _unused_) {
+        Exchange *exchange = userdata;
+        OperationMethod method = exchange->operation->method;
+
+        if (exchange->sent && (method == OPERATION_POST || method == OPERATION_PATCH)) {
+                set_fault(exchange, 502, "upstream.broken",
+                          "the upstream closed the connection without an answer, and may have "
+                          "carried out the request: it is not sent again");
+                return CURL_PREREQFUNC_ABORT;
+        }
+        exchange->sent = true;
+        return CURL_PREREQFUNC_OK;
 }
 
 static size_t judge(Exchange *exchange, const ResolverAnswer *answer) {
@@ -501,8 +541,11 @@ static CURLcode set_way(Exchange *exchange) {
         SET(CURLOPT_PROXY, "");
         SET(CURLOPT_NETRC, (long) CURL_NETRC_IGNORED);
         SET(CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-        SET(CURLOPT_FRESH_CONNECT, 1L);
-        SET(CURLOPT_FORBID_REUSE, 1L);
+        SET(CURLOPT_SHARE, exchange->host.connections);
+        SET(CURLOPT_MAXAGE_CONN, UNUSED_SEC_MAX);
+        SET(CURLOPT_MAXLIFETIME_CONN, KEPT_SEC_MAX);
+        SET(CURLOPT_PREREQFUNCTION, on_request);
+        SET(CURLOPT_PREREQDATA, exchange);
         SET(CURLOPT_NOSIGNAL, 1L);
         SET(CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MSEC_MAX);
         SET(CURLOPT_OPENSOCKETFUNCTION, on_socket);

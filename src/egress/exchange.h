@@ -5,7 +5,7 @@
  * One request with a credential to its upstream, and the answer, from which the secret is taken out
  * on its way. The request is built from an operation and its values; the upstream is resolved and
  * judged as every destination is, spoken to by TLS with its certificate verified, over a connection
- * of its own, and never left for another place that it names.
+ * of this credential and session, and never left for another place that it names.
  */
 
 #include "egress/curl-loop.h"
@@ -31,6 +31,7 @@ void vault_done(Vault *vault);
 typedef struct ExchangeHost {
         Loop *loop;
         CurlLoop *curl;
+        CURLSH *connections; /* of this credential and this session */
         Resolver *resolver;
         HostAddresses *addresses;
 } ExchangeHost;

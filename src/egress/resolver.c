@@ -13,6 +13,9 @@
 #define RESOLV_CONF "/etc/resolv.conf"
 #define TRY_MSEC 2000
 #define TRIES 3
+/* An answer may be used again as long as its server says, and not for longer than this. */
+#define KNOWN_SEC_MAX 60
+#define KNOWN_MAX 64U
 
 typedef struct ResolverSocket {
         Resolver *resolver;
@@ -20,17 +23,30 @@ typedef struct ResolverSocket {
         struct ResolverSocket *next;
 } ResolverSocket;
 
+typedef struct Found {
+        Address addresses[RESOLVER_ADDRESSES_MAX];
+        size_t n_addresses;
+        char chain[RESOLVER_CHAIN_MAX];
+} Found;
+
+/* What was answered, as long as it holds. */
+typedef struct Known {
+        struct Known *next;
+        char *name;
+        uint64_t until_usec;
+        Found found;
+} Known;
+
 struct ResolverQuery {
         Resolver *resolver;
+        char *name;
         ResolverQuery *previous, *next;
         ResolverDone done; /* NULL: nobody waits any more */
         void *userdata;
         bool answered;
         LoopTask task;
         const char *error;
-        Address addresses[RESOLVER_ADDRESSES_MAX];
-        size_t n_addresses;
-        char chain[RESOLVER_CHAIN_MAX];
+        Found found;
 };
 
 struct Resolver {
@@ -40,8 +56,71 @@ struct Resolver {
         struct timespec changed; /* when the system's were */
         ResolverSocket *sockets;
         ResolverQuery *queries;
+        Known *known; /* the last one first */
         LoopTimer timer;
 };
+
+/* --- what is known --- */
+
+static Known *known_free(Known *known) {
+        Known *next = known->next;
+
+        free(known->name);
+        free(known);
+        return next;
+}
+
+static void known_forget_all(Resolver *resolver) {
+        while (resolver->known)
+                resolver->known = known_free(resolver->known);
+}
+
+/* On the way, what holds no longer is forgotten. */
+static const Known *known_find(Resolver *resolver, const char *name) {
+        uint64_t now = loop_now(resolver->loop);
+        Known **place = &resolver->known;
+
+        while (*place) {
+                if ((*place)->until_usec <= now)
+                        *place = known_free(*place);
+                else if (string_equal((*place)->name, name))
+                        return *place;
+                else
+                        place = &(*place)->next;
+        }
+        return NULL;
+}
+
+static void known_forget_oldest(Resolver *resolver) {
+        Known **place = &resolver->known;
+        size_t n = 1;
+
+        while (*place && (*place)->next) {
+                place = &(*place)->next;
+                n++;
+        }
+        if (*place && n >= KNOWN_MAX)
+                *place = known_free(*place);
+}
+
+/* Without memory it is not kept. */
+static void known_add(const ResolverQuery *query, int seconds) {
+        Resolver *resolver = query->resolver;
+        Known *known = seconds > 0 ? calloc(1, sizeof(Known)) : NULL;
+
+        if (!known)
+                return;
+        known->name = strdup(query->name);
+        if (!known->name) {
+                (void) known_free(known);
+                return;
+        }
+        known->until_usec = loop_now(resolver->loop) + (uint64_t) seconds * USEC_PER_SEC;
+        known->found = query->found;
+        known_forget_oldest(resolver);
+        known->next = resolver->known;
+        resolver->known = known;
+}
 
 /* --- the channel --- */
 
@@ -159,6 +238,7 @@ static int channel_refresh(Resolver *resolver) {
         if (changed.tv_sec == resolver->changed.tv_sec &&
             changed.tv_nsec == resolver->changed.tv_nsec)
                 return 0;
+        known_forget_all(resolver);
         ares_destroy(resolver->channel);
         resolver->channel = NULL;
         resolver->changed = changed;
@@ -198,6 +278,7 @@ static void query_free(ResolverQuery *query) {
         if (query->next)
                 query->next->previous = query->previous;
         loop_task_cancel(&query->task);
+        free(query->name);
         free(query);
 }
 
@@ -208,9 +289,9 @@ static void query_end(void *userdata) {
         ResolverDone done = query->done;
         void *to = query->userdata;
         ResolverAnswer answer = {.error = query->error,
-                                 .addresses = query->addresses,
-                                 .n_addresses = query->n_addresses,
-                                 .chain = query->chain};
+                                 .addresses = query->found.addresses,
+                                 .n_addresses = query->found.n_addresses,
+                                 .chain = query->found.chain};
 
         query->done = NULL;
         if (done)
@@ -219,29 +300,38 @@ static void query_end(void *userdata) {
 }
 
 static void add_chain(ResolverQuery *query, const char *name) {
-        size_t size = strlen(query->chain);
+        size_t size = strlen(query->found.chain);
 
-        (void) snprintf(query->chain + size, sizeof(query->chain) - size, "%s%.255s",
+        (void) snprintf(query->found.chain + size, sizeof(query->found.chain) - size, "%s%.255s",
                         size > 0 ? " > " : "", name);
 }
 
 static void on_answer(void *userdata, int status, int timeouts _unused_,
                       struct ares_addrinfo *info) {
         ResolverQuery *query = userdata;
+        int seconds = KNOWN_SEC_MAX;
 
         query->answered = true;
         if (status != ARES_SUCCESS)
                 query->error = ares_strerror(status);
         else if (info) {
-                for (struct ares_addrinfo_cname *cname = info->cnames; cname; cname = cname->next)
+                for (struct ares_addrinfo_cname *cname = info->cnames; cname; cname = cname->next) {
+                        seconds = cname->ttl < seconds ? cname->ttl : seconds;
                         if (cname->name)
                                 add_chain(query, cname->name);
+                }
                 for (struct ares_addrinfo_node *node = info->nodes;
-                     node && query->n_addresses < RESOLVER_ADDRESSES_MAX; node = node->ai_next)
-                        if (address_from_sockaddr(node->ai_addr,
-                                                  &query->addresses[query->n_addresses]))
-                                query->n_addresses++;
+                     node && query->found.n_addresses < RESOLVER_ADDRESSES_MAX;
+                     node = node->ai_next) {
+                        seconds = node->ai_ttl < seconds ? node->ai_ttl : seconds;
+                        if (address_from_sockaddr(
+                                    node->ai_addr,
+                                    &query->found.addresses[query->found.n_addresses]))
+                                query->found.n_addresses++;
+                }
         }
+        if (query->found.n_addresses > 0)
+                known_add(query, seconds);
         ares_freeaddrinfo(info);
         loop_defer(query->resolver->loop, &query->task);
 }
@@ -250,6 +340,7 @@ int resolver_ask(Resolver *resolver, const char *name, ResolverDone done, void *
                  ResolverQuery **ret_query) {
         const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC,
                                                   .ai_socktype = SOCK_STREAM};
+        const Known *known;
         ResolverQuery *query;
         int r;
 
@@ -267,9 +358,21 @@ int resolver_ask(Resolver *resolver, const char *name, ResolverDone done, void *
         if (query->next)
                 query->next->previous = query;
         resolver->queries = query;
+        *ret_query = query;
+        known = known_find(resolver, name);
+        if (known) {
+                query->found = known->found;
+                loop_defer(resolver->loop, &query->task);
+                return 0;
+        }
+        query->name = strdup(name);
+        if (!query->name) {
+                *ret_query = NULL;
+                query_free(query);
+                return error_origin(-ENOMEM);
+        }
         ares_getaddrinfo(resolver->channel, name, NULL, &hints, on_answer, query);
         set_timer(resolver);
-        *ret_query = query;
         return 0;
 }
 
@@ -290,6 +393,7 @@ Resolver *resolver_free(Resolver *resolver) {
                 query_free(resolver->queries);
         while (resolver->sockets)
                 socket_forget(resolver, resolver->sockets->fd.fd);
+        known_forget_all(resolver);
         free(resolver->servers);
         free(resolver);
         return NULL;

@@ -7,6 +7,11 @@ def percentile(values, percent):
     return values[(len(values) - 1) * percent // 100]
 
 
+def added(samples, name, base):
+    """What a row has more than another one, by their medians."""
+    return percentile(samples[name], 50) - percentile(samples[base], 50)
+
+
 def print_table(title, samples):
     """samples: name → seconds; the first row is what the ratios are to."""
     print(f"\n{title:52} {'min':>8} {'p10':>8} {'p50':>8} {'p99':>8} {'ratio':>7}")

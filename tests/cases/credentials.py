@@ -15,6 +15,7 @@ import socket
 import ssl
 import sys
 import time
+import types
 import urllib.parse
 import warnings
 
@@ -136,9 +137,10 @@ def bench(answer=None, more=None, cert=None, context=None, answers=None, env=Non
         for name, row in (more or {}).items():
             entries[name] = credential(server.port, **row)
         session = egress.Session(program, [], resolver, credentials=entries)
-        yield Bench(program, session, server)
+        b = Bench(program, session, server)
+        yield b
         with contextlib.suppress(egress.Gone):
-            session.close()
+            b.session.close()
         tap.equal(program.end(), 0, "exit status")
 
 
@@ -320,7 +322,7 @@ def row_32():
 
 
 def row_33():
-    """Nothing of how the job wrote it is sent, and no connection is used again."""
+    """Nothing of how the job wrote it is sent."""
     with bench() as b:
         b.send(f"POST /%69tems HTTP/1.1\r\nhOsT: {HOST}\r\nContent-Type:application/json\r\n"
                "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\n[\r\n1\r\n]\r\n0\r\n\r\n"
@@ -330,6 +332,62 @@ def row_33():
         tap.equal((first.target, first.body, first.field("content-length"),
                    first.field("transfer-encoding")), ("/items", b"[]", ["2"], []))
         tap.equal(b.server.n_connections, 2, "connections for two requests")
+
+
+def row_33_kept():
+    """Connections are used again for the same credential of the same session, unless there was
+    something wrong with the answer."""
+    odd = {"/big": upstream.reply("fine") + b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad",
+           "/quick": upstream.reply("x", fields=["Content-Length: 2"])}
+
+    def answer(conn, request):
+        conn.sendall(odd.get(request.target, upstream.reply("fine")))
+
+    with bench(answer, more={"other": {}}) as b:
+        b.server.keep = True
+        for n in range(3):
+            tap.equal(b.ask().body, b"fine", f"request {n}")
+        tap.equal(b.server.n_connections, 1, "connections")
+        b.ask(target="/big")
+        tap.equal(b.ask().body, b"fine", "behind one with too much")
+        tap.equal(b.server.n_connections, 2, "connections after too much")
+        b.ask(target="/quick")
+        tap.equal(b.ask().body, b"fine", "behind one with two lengths")
+        tap.equal(b.server.n_connections, 3, "connections after two lengths")
+        with b.session.connect("other.crate.internal", 80) as job:
+            job.sendall(b"GET /get HTTP/1.1\r\nHost: other.crate.internal\r\n"
+                        b"Connection: close\r\n\r\n")
+            tap.contains(egress.read_all(job), b"fine")
+        tap.equal(b.server.n_connections, 4, "connections with another credential")
+        resolver = types.SimpleNamespace(address=b.session.document["resolver"]["servers"][0])
+        b.session.close()
+        b.session = egress.Session(b.program, [], resolver,
+                                   credentials={"api": credential(b.server.port)})
+        tap.equal(b.ask().body, b"fine", "another session")
+        tap.equal(b.server.n_connections, 5, "connections with another session")
+
+
+def row_33_lost():
+    """A kept connection that ends as it is used again: what changes nothing is sent once more."""
+    lost = []
+
+    def serve(conn, request):
+        if lost and lost.pop() == request.method:
+            conn.shutdown(socket.SHUT_RDWR)
+        else:
+            conn.sendall(upstream.reply("fine"))
+
+    with bench(serve) as b:
+        b.server.keep = True
+        b.ask()
+        lost.append("GET")
+        tap.equal(b.ask().body, b"fine", "GET")
+        tap.equal(len(b.server.requests), 3, "requests")
+        lost.append("POST")
+        answer = b.ask("POST", "/items", ["Content-Type: application/json"], b"[]")
+        tap.equal((answer.status, json.loads(answer.body)["error"]["reason"]),
+                  (502, "upstream.broken"), "POST")
+        tap.equal(len(b.server.requests), 4, "requests")
 
 
 def row_34():

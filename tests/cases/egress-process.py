@@ -408,6 +408,20 @@ def row_14():
         tap.equal(server.n_connections, 1)
 
 
+def known_names():
+    """An answer is used again as long as its server says, and checked each time."""
+    with serving() as (session, port, _, resolver):
+        for ttl, count in ((0, 2), (600, 1)):
+            resolver.ttl = ttl
+            resolver.asked.clear()
+            for _ in range(2):
+                with session.connect(NAME, port) as job:
+                    job.sendall(b"x")
+                    tap.equal(job.recv(1), b"x")
+            asked = sum(row == (NAME, 1) for row in resolver.asked)
+            tap.equal(asked, count, f"questions for addresses that hold {ttl} s")
+
+
 def row_16():
     answers = {NAME: [("CNAME", "internal.corp.example"), ("A", "10.0.0.1")],
                "far.example": [("CNAME", "cdn.example"), ("A", egress.OUTSIDE)]}
@@ -1071,6 +1085,7 @@ def main():
     tap.case("row 13: addresses of this machine", row_13)
     tap.case("what the operator denies is not opened", policy_denies)
     tap.case("row 14: rebinding", row_14)
+    tap.case("an answer is used as long as it holds", known_names)
     tap.case("row 16: a CNAME", row_16)
     tap.case("row 17: a port that is not allowed", row_17)
     tap.case("TLS for the name passes", tls_passes)

@@ -297,6 +297,7 @@ class Resolver:
     a function that gives one. It notes what was asked."""
 
     TYPES = {"A": 1, "CNAME": 5, "AAAA": 28}
+    ttl = 0  # seconds for which an answer may be used again
 
     def __init__(self, **answers):
         self.answers = {name.replace("_", "."): value for name, value in answers.items()}
@@ -339,7 +340,8 @@ class Resolver:
             else:
                 data = socket.inet_pton(
                     socket.AF_INET if row_type == "A" else socket.AF_INET6, text)
-            body += dns_name(owner) + struct.pack("!HHIH", self.TYPES[row_type], 1, 0, len(data))
+            body += dns_name(owner) + struct.pack("!HHIH", self.TYPES[row_type], 1, self.ttl,
+                                                len(data))
             body += data
             n += 1
             if row_type == "CNAME":

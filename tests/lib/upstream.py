@@ -76,6 +76,7 @@ class Upstream(egress.Server):
 
     def __init__(self, cert, answer=b"", context=None):
         self.answer, self.requests = answer, []
+        self.keep = False  # connections, after an answer
         self.ended = threading.Event()
         self.context = context or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(*cert)
@@ -85,14 +86,17 @@ class Upstream(egress.Server):
         conn.settimeout(20)
         try:
             with self.context.wrap_socket(conn, server_side=True) as tls:
-                request = self._read(tls)
-                if not request:
-                    return
-                self.requests.append(request)
-                if callable(self.answer):
-                    self.answer(tls, request)
-                else:
-                    tls.sendall(self.answer)
+                while True:
+                    request = self._read(tls)
+                    if not request:
+                        return
+                    self.requests.append(request)
+                    if callable(self.answer):
+                        self.answer(tls, request)
+                    else:
+                        tls.sendall(self.answer)
+                    if not self.keep:
+                        return
         finally:
             self.ended.set()
 
