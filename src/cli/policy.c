@@ -11,6 +11,7 @@
 #include "basic/diag.h"
 #include "basic/error.h"
 #include "cli/command.h"
+#include "cli/policy-check.h"
 #include "mcp/exec-args.h"
 #include "mcp/tools.h"
 #include "policy/dump.h"
@@ -112,28 +113,12 @@ static int read_policy(const PolicyOptions *options, Policy **ret_policy) {
 
 /* --- check --- */
 
-/* A name that is written out and none that there is was hardly meant. */
-static void warn_of_names(const Policy *policy, const Tenant *tenant, const char *list,
-                          const Rules *rules) {
-        for (size_t i = 0; i < rules->n_exact; i++)
-                if (!tools_rights(policy, rules->items[i].text))
-                        fprintf(stderr,
-                                "warning: %s:%u: %s[%zu]: there is no tool %s in this version\n",
-                                tenant->file, (unsigned) rules->items[i].line, list,
-                                rules->items[i].index, rules->items[i].text);
-}
-
 static int run_check(const PolicyOptions *options _unused_, const Policy *policy) {
+        int r;
+
         print_diags("warning: ", &policy->warnings);
-        for (size_t i = 0; i < policy->n_tenants; i++) {
-                warn_of_names(policy, policy->tenants[i], "tools.allow",
-                              &policy->tenants[i]->allow);
-                warn_of_names(policy, policy->tenants[i], "tools.deny", &policy->tenants[i]->deny);
-        }
-        printf("no faults: %zu tenant%s, %zu template%s, %zu credential%s, %s\n", policy->n_tenants,
-               plural(policy->n_tenants), policy->n_templates, plural(policy->n_templates),
-               policy->n_credentials, plural(policy->n_credentials), policy->digest);
-        return EXIT_SUCCESS;
+        r = policy_check_print(policy);
+        return r < 0 ? error_trace(r) : EXIT_SUCCESS;
 }
 
 /* --- dump --- */

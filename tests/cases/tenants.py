@@ -616,6 +616,16 @@ def check():
     ran = policy(place, "check").expect(0)
     tap.contains(ran.errors, 'warning: ')
     tap.contains(ran.errors, "there is no tool file_red in this version")
+    place.put("me", own(templates=["host", "hots"], workspaces=["/usr", "/nowhere/at/all", "/etc/passwd"],
+                        operations=["*", "hub.list"]))
+    ran = policy(place, "check").expect(0)
+    for words in ("templates[1]: there is no template hots; ", "workspaces: /nowhere/at/all is not there; ",
+                  "workspaces: /etc/passwd is no folder", "operations: hub.list is no operation of any "):
+        tap.contains(ran.errors, f"warning: {place.tenants}/me.json:1: {words}")
+    tap.equal(ran.err.count(b"\n"), 4, ran.errors)
+    ran = tap.run([tap.program("agentcrate"), "policy", "check", "--system", "--dir",
+                   tap.folder("nobody")]).expect(0)
+    tap.contains(ran.errors, "warning: there is no tenant, so nobody ")
     place.put("me", own(scope=[]))
     place.put("b", '{"match": {"uid": 5}}')
     ran = policy(place, "check").expect(1)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/policy-check.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/error.h"
+#include "basic/string-util.h"
+#include "mcp/tools.h"
+
+static void warn_at(const Tenant *tenant, uint32_t line, const char *format, ...) _printf_(3, 4);
+
+/* Of a place in the file of a tenant. */
+static void warn_at(const Tenant *tenant, uint32_t line, const char *format, ...) {
+        va_list args;
+
+        fprintf(stderr, "warning: %s:%u: ", tenant->file, (unsigned) line);
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+        fputc('\n', stderr);
+}
+
+/* A name that is written out and none that there is was hardly meant. */
+static void warn_of_tools(const Policy *policy, const Tenant *tenant, const char *list,
+                          const Rules *rules) {
+        for (size_t i = 0; i < rules->n_exact; i++) {
+                const Rule *rule = &rules->items[i];
+
+                if (!tools_rights(policy, rule->text))
+                        warn_at(tenant, rule->line, "%s[%zu]: there is no tool %s in this version",
+                                list, rule->index, rule->text);
+        }
+}
+
+static void warn_of_templates(const Policy *policy, const Tenant *tenant) {
+        for (size_t i = 0; i < tenant->templates.n_exact; i++) {
+                const Rule *rule = &tenant->templates.items[i];
+
+                if (!policy_find_template(policy, rule->text))
+                        warn_at(tenant, rule->line,
+                                "templates[%zu]: there is no template %s; add %s.json to a "
+                                "templates.d, or correct the name",
+                                rule->index, rule->text, rule->text);
+        }
+}
+
+/* It may be one of a disk that is mounted later. */
+static void warn_of_workspaces(const Tenant *tenant) {
+        for (size_t i = 0; i < tenant->workspaces.n_items; i++) {
+                const char *path = tenant->workspaces.items[i];
+                struct stat status;
+                int found = stat(path, &status) < 0 ? errno : 0;
+
+                if (found == ENOENT || found == ENOTDIR)
+                        warn_at(tenant, tenant->workspaces_line,
+                                "workspaces: %s is not there; make it, or correct the path", path);
+                else if (found == 0 && !S_ISDIR(status.st_mode))
+                        warn_at(tenant, tenant->workspaces_line, "workspaces: %s is no folder",
+                                path);
+        }
+}
+
+static bool rule_leads_somewhere(const Policy *policy, const StrV *rule) {
+        for (size_t i = 0; i < policy->n_credentials; i++)
+                if (credential_n_covered(policy->credentials[i], rule) > 0)
+                        return true;
+        return string_equal(rule->items[0], "*");
+}
+
+static int warn_of_operations(const Policy *policy, const Tenant *tenant) {
+        int r = 0;
+
+        for (size_t i = 0; i < tenant->operations.n_items && r == 0; i++) {
+                _cleanup_(strv_done) StrV rule = STRV_NULL;
+
+                r = strv_append(&rule, tenant->operations.items[i]);
+                if (r == 0 && !rule_leads_somewhere(policy, &rule))
+                        warn_at(tenant, tenant->operations_line,
+                                "operations: %s is no operation of any credential; add it to a "
+                                "credentials.d, or correct the name",
+                                rule.items[0]);
+        }
+        return error_trace(r);
+}
+
+int policy_check_print(const Policy *policy) {
+        int r = 0;
+
+        if (policy->n_tenants == 0)
+                fputs("warning: there is no tenant, so nobody may call anything; write one, see "
+                      "agentcrate-tenant(5)\n",
+                      stderr);
+        for (size_t i = 0; i < policy->n_tenants && r == 0; i++) {
+                const Tenant *tenant = policy->tenants[i];
+
+                warn_of_tools(policy, tenant, "tools.allow", &tenant->allow);
+                warn_of_tools(policy, tenant, "tools.deny", &tenant->deny);
+                warn_of_templates(policy, tenant);
+                warn_of_workspaces(tenant);
+                r = warn_of_operations(policy, tenant);
+        }
+        printf("no faults: %zu tenant%s, %zu template%s, %zu credential%s, %s\n", policy->n_tenants,
+               plural(policy->n_tenants), policy->n_templates, plural(policy->n_templates),
+               policy->n_credentials, plural(policy->n_credentials), policy->digest);
+        return error_trace(r);
+}
