@@ -57,9 +57,10 @@ static const char *missing_call_remedy(void) {
 
 static bool step_is_of_namespaces(const char *step) {
         static const char *const steps[] = {
-                "user-namespace", "mount-namespace", "net-namespace", "clone",
-                "uid_map",        "gid_map",         "setgroups",     "lo-up",
-                "local-route",    "mount-slave",     "mount-private", "tree-root",
+                "user-namespace",   "mount-namespace", "net-namespace", "clone",
+                "uid_map",          "gid_map",         "setgroups",     "lo-up",
+                "local-route",      "mount-slave",     "mount-private", "tree-root",
+                "id-map-namespace",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(steps); i++)

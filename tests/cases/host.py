@@ -8,6 +8,7 @@ to 07 (limits of memory and processes, units).
 """
 
 import ctypes
+import errno
 import json
 import os
 import re
@@ -22,7 +23,6 @@ import tap
 
 CLONE_NEWUSER = 0x10000000
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
-EPERM = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -42,29 +42,91 @@ def without_user_namespaces():
     write_proc("sys/user/max_user_namespaces", "0")
 
 
-def with_unshare_refused():
-    """In the child: a filter as an outer container has it, under which namespaces are EPERM."""
-    numbers = {"x86_64": (272, 435, 56), "aarch64": (97, 435, 220)}.get(os.uname().machine)
-    unshare, clone3, clone = numbers
-    load, equal, is_set, give = 0x20, 0x15, 0x45, 0x06
-    refuse = 0x00050000 | EPERM
-    program = [
-        (load, 0, 0, 0),
-        (equal, 5, 0, unshare),
-        (equal, 3, 0, clone3),
-        (equal, 0, 4, clone),
-        (load, 0, 0, 16),
-        (is_set, 1, 2, CLONE_NEWUSER),
-        (give, 0, 0, 0x00050000 | 38),
-        (give, 0, 0, refuse),
-        (give, 0, 0, 0x7FFF0000),
-    ]
+UNSHARE, CLONE3, CLONE = {"x86_64": (272, 435, 56), "aarch64": (97, 435, 220)}[os.uname().machine]
+LOAD, EQUAL, IS_SET, GIVE = 0x20, 0x15, 0x45, 0x06
+ALLOW, HIDE, REFUSE = 0x7FFF0000, 0x00050000 | errno.ENOSYS, 0x00050000 | errno.EPERM
+
+
+def load_filter(program):
+    """In the child: a filter as an outer container has it."""
     code = b"".join(struct.pack("<HBBI", *line) for line in program)
     buffer = ctypes.create_string_buffer(code)
     header = struct.pack("<HxxxxxxQ", len(program), ctypes.addressof(buffer))
     LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if LIBC.prctl(PR_SET_SECCOMP, 2, ctypes.create_string_buffer(header), 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+def with_unshare_refused():
+    """In the child: namespaces are EPERM."""
+    load_filter([
+        (LOAD, 0, 0, 0),
+        (EQUAL, 5, 0, UNSHARE),
+        (EQUAL, 3, 0, CLONE3),
+        (EQUAL, 0, 4, CLONE),
+        (LOAD, 0, 0, 16),
+        (IS_SET, 1, 2, CLONE_NEWUSER),
+        (GIVE, 0, 0, HIDE),
+        (GIVE, 0, 0, REFUSE),
+        (GIVE, 0, 0, ALLOW),
+    ])
+
+
+def with_clone3_hidden():
+    """In the child: there is no clone3."""
+    load_filter([
+        (LOAD, 0, 0, 0),
+        (EQUAL, 0, 1, CLONE3),
+        (GIVE, 0, 0, HIDE),
+        (GIVE, 0, 0, ALLOW),
+    ])
+
+
+def with_no_namespace_for_ids():
+    """In the child: there is no clone3, and no clone that makes a user namespace and nothing else,
+    which is the one for the ids of a workspace."""
+    load_filter([
+        (LOAD, 0, 0, 0),
+        (EQUAL, 3, 0, CLONE3),
+        (EQUAL, 0, 3, CLONE),
+        (LOAD, 0, 0, 16),
+        (EQUAL, 2, 1, CLONE_NEWUSER),
+        (GIVE, 0, 0, HIDE),
+        (GIVE, 0, 0, ALLOW),
+        (GIVE, 0, 0, REFUSE),
+    ])
+
+
+def write_foreign(prepare):
+    """A job of root's writes to a workspace of somebody else's, below such a filter."""
+    place = tap.folder("workspace")
+    os.chown(place, 12345, 12346)
+    ended = subprocess.run(
+        [tap.program("agentcrate-run"), "-w", place, "--", "/bin/sh", "-c", "echo x > f; echo ran"],
+        preexec_fn=prepare,
+        env=tap.clean_env(),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    return place, ended
+
+
+def ids_without_clone3():
+    place, ended = write_foreign(with_clone3_hidden)
+    tap.equal((ended.returncode, ended.stdout), (0, b"ran\n"), f"end: {ended.stderr.decode()}")
+    info = os.stat(os.path.join(place, "f"))
+    tap.equal((info.st_uid, info.st_gid), (12345, 12346), "owner on the host")
+
+
+def ids_refused():
+    place, ended = write_foreign(with_no_namespace_for_ids)
+    text = ended.stderr.decode()
+    tap.equal((ended.returncode, ended.stdout), (125, b""), f"end: {text}")
+    tap.contains(text, "user namespace", "stderr")
+    tap.equal(os.listdir(place), [], "files of a job that was not to run")
 
 
 def refused_run(prepare):
@@ -204,6 +266,10 @@ def main():
     tap.case("HOST-01 a broker without user namespaces answers with the cause", refused_call)
     tap.case("HOST-08 a job stays in or below the runner's cgroup", job_stays_below)
     if tap.WHO == "root":
+        tap.case("an outer filter hides clone3: a workspace's ids are mapped all the same",
+                 ids_without_clone3)
+        tap.case("an outer filter refuses the namespace of a workspace's ids: exit 125 with the cause",
+                 ids_refused)
         tap.case("HOST-08 a job stays below an outer cgroup", job_stays_below_outer)
 
 

@@ -46,6 +46,7 @@ static const struct {
         {"mount-namespace", EPERM, "user namespaces are"},
         {"net-namespace", EACCES, "user namespaces are"},
         {"clone", EPERM, "user namespaces are"},
+        {"id-map-namespace", EPERM, "user namespaces are"},
         {"uid_map", EPERM, "user namespaces are"},
         {"gid_map", EPERM, "user namespaces are"},
         {"setgroups", EACCES, "user namespaces are"},
