@@ -122,8 +122,14 @@ static bool doubt_memory(Crate *crate, bool is_doubtful) {
         return looking->doubt >= DOUBT_MAX && now_usec() - looking->doubt_usec >= DOUBT_USEC;
 }
 
+/* What is a file in memory, whether a process has mapped it or not. */
+static uint64_t files_of(const Looking *looking) {
+        return looking->disk + looking->memfds;
+}
+
 static void note_memory(Crate *crate, const SamplerMemory *memory) {
-        uint64_t used = memory_of(memory, crate->looking.disk), max = limit_of(crate, LIMIT_MEMORY);
+        uint64_t used = memory_of(memory, files_of(&crate->looking)),
+                 max = limit_of(crate, LIMIT_MEMORY);
         uint64_t doubtful = used + memory->doubtful_bytes;
         char text[LIMIT_TEXT_SIZE];
 
@@ -146,17 +152,18 @@ static void note_memory(Crate *crate, const SamplerMemory *memory) {
  * the limit holds, and an estimate only where the count leaves open whether there is anything new.
  */
 static void look_at_memory(Crate *crate, const SamplerLook *look) {
-        uint64_t bound = look->resident + crate->looking.disk;
-        uint64_t max = limit_of(crate, LIMIT_MEMORY);
+        uint64_t max = limit_of(crate, LIMIT_MEMORY), bound;
         SamplerMemory memory;
 
+        crate->looking.memfds = sampler_memfds(&crate->looking.sampler);
+        bound = look->resident + files_of(&crate->looking);
         if (bound <= crate->result.limits[LIMIT_MEMORY].peak && bound <= max / 2 && !host_swaps()) {
                 crate->looking.memory = bound;
                 (void) doubt_memory(crate, false);
                 return;
         }
         sampler_estimate(&crate->looking.sampler, &memory);
-        if (memory_of(&memory, crate->looking.disk) + memory.doubtful_bytes > max)
+        if (memory_of(&memory, files_of(&crate->looking)) + memory.doubtful_bytes > max)
                 sampler_measure(&crate->looking.sampler, &memory);
         note_memory(crate, &memory);
 }

@@ -44,7 +44,7 @@ typedef struct Looking {
         Sampler sampler;
         uint64_t interval_usec;
         uint64_t last_usec; /* when the last look was */
-        uint64_t disk, memory, pids, cpu_usec;
+        uint64_t disk, memfds, memory, pids, cpu_usec;
         uint64_t doubt, doubt_usec; /* how often of late memory was left out that may have been the
                                        job's, and since when; see doubt_memory() */
 } Looking;

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "basic/error.h"
 #include "basic/macros.h"
@@ -19,6 +21,12 @@
 /* A process can make measuring it slow, and there may be many of them. */
 #define MEASURE_USEC (100 * USEC_PER_MSEC)
 #define DIRENTS_SIZE 8192U
+/* Descriptors that one look at memfds looks at, and memfds that it counts: beyond that they are the
+ * next means' to find. */
+#define DESCRIPTORS_MAX 2048U
+#define MEMFDS_MAX 512U
+/* What the kernel calls a memfd. */
+#define MEMFD_PREFIX "/memfd:"
 /* How young a process is that may still be on its way from a fork to an exec. */
 #define YOUNG_USEC (100 * USEC_PER_MSEC)
 
@@ -36,6 +44,15 @@ enum {
         STAT_RSS,
         _STAT_MAX,
 };
+
+/* The file system that all memfds of the host lie in. 0: there is none. */
+static dev_t memfd_device(void) {
+        _cleanup_(fd_closep) int fd = -EBADF;
+        struct stat st;
+
+        fd = memfd_create("device", MFD_CLOEXEC);
+        return fd >= 0 && fstat(fd, &st) >= 0 ? st.st_dev : 0;
+}
 
 void sampler_init(Sampler *sampler, int proc_fd) {
         *sampler = (Sampler){.proc_fd = proc_fd, .measure_usec = MEASURE_USEC};
@@ -306,6 +323,67 @@ static void measure_process(const Sampler *sampler, const SamplerProcess *proces
         }
         /* Gone, or closed to us: then it counts for what everybody may know. */
         estimate_process(sampler, process, ret_private, ret_shared);
+}
+
+/* What one look has found of memfds. */
+typedef struct Memfds {
+        uint64_t bytes;
+        size_t n_descriptors, n;
+        ino_t inodes[MEMFDS_MAX];
+} Memfds;
+
+static bool memfds_have(const Memfds *memfds, ino_t inode) {
+        for (size_t i = 0; i < memfds->n; i++)
+                if (memfds->inodes[i] == inode)
+                        return true;
+        return false;
+}
+
+/* The name is read first: looking at any other file could take as long as its file system likes. */
+static void memfds_add(Memfds *memfds, const Sampler *sampler, int folder_fd, const char *name) {
+        char target[sizeof(MEMFD_PREFIX) - 1];
+        struct stat st;
+
+        memfds->n_descriptors++;
+        if (readlinkat(folder_fd, name, target, sizeof(target)) != (ssize_t) sizeof(target) ||
+            memcmp(target, MEMFD_PREFIX, sizeof(target)) != 0 ||
+            fstatat(folder_fd, name, &st, 0) < 0 || st.st_dev != sampler->memfd_device ||
+            memfds->n >= ELEMENTSOF(memfds->inodes) || memfds_have(memfds, st.st_ino))
+                return;
+        memfds->inodes[memfds->n++] = st.st_ino;
+        memfds->bytes += (uint64_t) st.st_blocks * 512U;
+}
+
+static void memfds_add_process(Memfds *memfds, const Sampler *sampler, pid_t pid) {
+        _Alignas(struct dirent64) char entries[DIRENTS_SIZE];
+        _cleanup_(fd_closep) int fd = -EBADF;
+        char path[32];
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "%d/fd", pid);
+        fd = openat(sampler->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return;
+        while (memfds->n_descriptors < DESCRIPTORS_MAX &&
+               (n = getdents64(fd, entries, sizeof(entries))) > 0)
+                for (ssize_t at = 0; at < n && memfds->n_descriptors < DESCRIPTORS_MAX;) {
+                        const struct dirent64 *entry = (const struct dirent64 *) (entries + at);
+
+                        at += entry->d_reclen;
+                        if (entry->d_name[0] != '.')
+                                memfds_add(memfds, sampler, fd, entry->d_name);
+                }
+}
+
+uint64_t sampler_memfds(Sampler *sampler) {
+        _uninitialized_ Memfds memfds;
+
+        memfds.bytes = memfds.n_descriptors = memfds.n = 0;
+        if (sampler->memfd_device == 0)
+                sampler->memfd_device = memfd_device();
+        for (size_t i = 0; i < sampler->n_processes && memfds.n_descriptors < DESCRIPTORS_MAX; i++)
+                memfds_add_process(&memfds, sampler, sampler->processes[i].pid);
+        return memfds.bytes;
 }
 
 static void take_name(const Sampler *sampler, SamplerMemory *memory) {

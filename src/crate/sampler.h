@@ -30,6 +30,7 @@ typedef struct Sampler {
         int proc_fd; /* borrowed */
         SamplerProcess *processes;
         size_t n_processes, n_allocated;
+        dev_t memfd_device;    /* 0: not known yet */
         uint64_t measure_usec; /* how long a measuring may take */
         uint64_t seen_ticks;   /* used before the eyes of all looks, also by those that are gone */
 } Sampler;
@@ -57,6 +58,9 @@ void sampler_init(Sampler *sampler, int proc_fd);
 void sampler_done(Sampler *sampler);
 /* Counts. 0 or a negative errno. */
 int sampler_look(Sampler *sampler, SamplerLook *ret_look);
+/* Bytes of the memfds that processes of the last look have open, mapped or not, each once. Only as
+ * many as can be looked at in a short time. */
+uint64_t sampler_memfds(Sampler *sampler);
 /* What the processes of the last look have at most: what two share after a fork counts for both.
  * Takes no lock that a process could hold. */
 void sampler_estimate(Sampler *sampler, SamplerMemory *ret_memory);

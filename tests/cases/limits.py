@@ -48,7 +48,7 @@ WAYS = [
     ("young", {"memory": 8 * MIB}, "memory", False),
     ("tmpfs", {"memory": 64 * MIB}, "disk", False),
     ("dev-shm", {"memory": 64 * MIB}, "disk", False),
-    ("memfd", {"memory": 64 * MIB}, "memory", True),
+    ("memfd", {"memory": 64 * MIB}, "memory", False),
     ("memfd-mapped", {"memory": 64 * MIB}, "memory", False),
     ("sysv", {"memory": 64 * MIB}, "memory", False),
     ("sysv-detached", {"memory": 64 * MIB}, "memory", True),
