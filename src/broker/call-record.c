@@ -138,7 +138,7 @@ static void record_deny(Manager *manager, const Policy *policy, CallRecord *reco
 
 /* --- what is done meanwhile --- */
 
-void call_record_operation(Call *call, const EgressOperation *operation) {
+bool call_record_operation(Call *call, const EgressOperation *operation) {
         const AuditCall who = audit_call(&call->record);
         const AuditOperation what = {
                 .credential = operation->credential,
@@ -154,7 +154,7 @@ void call_record_operation(Call *call, const EgressOperation *operation) {
                 .n_dropped = operation->n_dropped,
         };
 
-        audit_operation(call->manager->audit, &who, &what);
+        return audit_operation(call->manager->audit, &who, &what) == 0;
 }
 
 void call_record_egress(Call *call, const CrateResult *result) {

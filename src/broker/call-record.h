@@ -56,7 +56,8 @@ void call_record_refuse(Call *call, const char *text, const StrBuf *answer);
 void call_record_end(Call *call, const StrBuf *answer);
 
 /* A request with a credential that the call's job has made. */
-void call_record_operation(Call *call, const EgressOperation *operation);
+/* False: it is not on record, and no other may follow it. */
+bool call_record_operation(Call *call, const EgressOperation *operation);
 /* What its job reached or was not let reach, once that has ended. */
 void call_record_egress(Call *call, const CrateResult *result);
 

@@ -116,7 +116,8 @@ static void on_told(void *userdata, const EgressOperation *told) {
                 return;
         operation->told = *told;
         operation->is_told = true;
-        call_record_operation(operation->call, told);
+        /* It is the only one. */
+        (void) call_record_operation(operation->call, told);
 }
 
 static void on_ended(void *userdata, const EgressEnded *ended _unused_, int report_fd _unused_) {

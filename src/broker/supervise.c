@@ -143,10 +143,10 @@ static void on_crate_end(Crate *crate, void *userdata) {
         call_finish(supervisor->call);
 }
 
-static void on_operation(Crate *crate _unused_, const EgressOperation *operation, void *userdata) {
+static bool on_operation(Crate *crate _unused_, const EgressOperation *operation, void *userdata) {
         Supervisor *supervisor = userdata;
 
-        call_record_operation(supervisor->call, operation);
+        return call_record_operation(supervisor->call, operation);
 }
 
 static const CrateCallbacks callbacks = {

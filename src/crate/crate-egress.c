@@ -116,8 +116,18 @@ static void on_lost(void *userdata) {
 static void on_operation(void *userdata, const EgressOperation *operation) {
         Crate *crate = userdata;
 
-        if (crate->callbacks.on_operation)
-                crate->callbacks.on_operation(crate, operation, crate->userdata);
+        if (!crate->callbacks.on_operation ||
+            crate->callbacks.on_operation(crate, operation, crate->userdata) ||
+            crate->state >= CRATE_STATE_ENDED)
+                return;
+        crate_error_done(&crate->result.error);
+        (void) crate_error_set(&crate->result.error, "audit", 0, NULL,
+                               "tell the operator of this broker",
+                               "the job was ended, for its requests with a credential cannot be "
+                               "recorded: the audit log cannot be written");
+        crate_kill_init(crate);
+        crate_lose(crate, "");
+        crate_settle(crate);
 }
 
 static void on_ended(void *userdata, const EgressEnded *ended, int report_fd) {

@@ -70,8 +70,9 @@ typedef struct CrateCallbacks {
         /* Whether others run beside it: a job that has worked for some time gives way to them then,
          * and stays so. NULL: this one never gives way. */
         bool (*has_neighbours)(void *userdata);
-        /* A request of the job with a credential is over. Its strings end. May be NULL. */
-        void (*on_operation)(Crate *crate, const EgressOperation *operation, void *userdata);
+        /* A request of the job with a credential is over. Its strings end. May be NULL. False: it
+         * could not be put on record, so the job must make no other: it is lost. */
+        bool (*on_operation)(Crate *crate, const EgressOperation *operation, void *userdata);
 } CrateCallbacks;
 
 /* What a crate is made from; see crate/build.h for how the plans come about. */

@@ -201,7 +201,7 @@ int audit_decision(Audit *audit, const AuditCall *call, const AuditDecision *dec
         return refuse_record(cause, ret_text);
 }
 
-void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation) {
+int audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation) {
         _cleanup_(waiting_freep) Waiting *waiting = calloc(1, sizeof(Waiting));
         _cleanup_(freep) char *cause = NULL;
         int r = -ENOMEM;
@@ -211,10 +211,11 @@ void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *
         if (r < 0) {
                 audit->n_lost++;
                 audit_warn(audit, "an operation was not recorded: %s", strerrordesc_np(-r));
-                return;
+        } else {
+                (void) audit_queue(audit, TAKE_PTR(waiting));
+                r = audit_flush(audit, &cause);
         }
-        (void) audit_queue(audit, TAKE_PTR(waiting));
-        (void) audit_flush(audit, &cause);
+        return r != 0 && !audit->fail_open ? AUDIT_E_FAILED : 0;
 }
 
 static int queue_egress(Audit *audit, const AuditCall *call, const AuditEgress *egress) {

@@ -136,9 +136,10 @@ int audit_decision(Audit *audit, const AuditCall *call, const AuditDecision *dec
 /* One line; what fails is told to warn and counted, since there is nothing left to refuse. */
 void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end);
 
-/* The same. */
-void audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation);
-/* The same, a line for each. */
+/* The same; AUDIT_E_FAILED: it could not be written now, and the policy is to refuse what would be
+ * next. Else 0. */
+int audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation);
+/* As audit_end(), a line for each. */
 void audit_egress(Audit *audit, const AuditCall *call, const AuditEgress *items, size_t n_items);
 
 /* How many records could not be written. */

@@ -157,9 +157,31 @@ def broker_reload():
         tap.check(is_new(), "a bad policy came into force")
 
 
+def broker_without_a_record():
+    """Row 57: where the record of a request cannot be written, the job makes no other."""
+    with place() as p, p.broker() as broker, broker.client() as client:
+        running = client.start("tools/call", {"name": "sandbox_exec", "arguments": {
+            "command": "for n in 1 2 3 4; do curl -sS $API_URL/get/$n; sleep 2; done", "operations": ["api.get"]}})
+        tap.check(tap.wait_until(lambda: p.server.n_connections == 1, 20), "the first request")
+
+        def written():
+            with open(broker.log_path, encoding="utf-8") as file:
+                return '"event":"operation"' in file.read()
+
+        tap.check(tap.wait_until(written, 10), "the first request is not on record")
+        size = os.stat(broker.log_path).st_size
+        tap.run(["prlimit", f"--pid={broker.pid}", f"--fsize={size}:"]).expect(0)
+        record = client.wait(running)["structuredContent"]
+        tap.run(["prlimit", f"--pid={broker.pid}", "--fsize=unlimited:"]).expect(0)
+        tap.equal(record["outcome"], "lost")
+        tap.contains(record["error"]["text"], "cannot be recorded")
+        tap.equal(p.server.n_connections, 2, "requests that went out")
+        tap.equal(client.exec("true")["outcome"], "exited", "another call, later")
+
+
 def tests():
     for fn in (curl, python, only_what_was_asked_for, secret_is_not_inside, refused_by_name,
-               broker_serves, broker_denies, broker_template, broker_reload):
+               broker_serves, broker_denies, broker_template, broker_reload, broker_without_a_record):
         tap.case(fn.__name__.replace("_", " "), fn)
 
 
