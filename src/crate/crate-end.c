@@ -105,6 +105,7 @@ void crate_release(Crate *crate) {
         crate->stream_fds[1] = fd_close(crate->stream_fds[1]);
         crate->stdin_fd = fd_close(crate->stdin_fd);
         crate->init.fd = fd_close(crate->init.fd);
+        crate_stop_measuring(crate);
         crate->private_fd = fd_close(crate->private_fd);
         crate->proc_fd = fd_close(crate->proc_fd);
         crate->job_fd = fd_close(crate->job_fd);

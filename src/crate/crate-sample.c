@@ -24,8 +24,6 @@
 #define LOOK_MAX_USEC (500 * USEC_PER_MSEC)
 /* Between two looks at what grows fast. */
 #define LOOK_BURST_USEC (2 * USEC_PER_MSEC)
-/* A look may take one part in so many of a processor's time. */
-#define LOOK_COST 32U
 /* What a few processors can fill in a microsecond, to know how long a look may wait for a job that
  * does nothing yet. */
 #define FILL_BYTES_PER_USEC 4096U
@@ -127,7 +125,7 @@ static uint64_t files_of(const Looking *looking) {
         return looking->disk + looking->memfds;
 }
 
-static void note_memory(Crate *crate, const SamplerMemory *memory) {
+void crate_note_memory(Crate *crate, const SamplerMemory *memory) {
         uint64_t used = memory_of(memory, files_of(&crate->looking)),
                  max = limit_of(crate, LIMIT_MEMORY);
         uint64_t doubtful = used + memory->doubtful_bytes;
@@ -164,8 +162,9 @@ static void look_at_memory(Crate *crate, const SamplerLook *look) {
         }
         sampler_estimate(&crate->looking.sampler, &memory);
         if (memory_of(&memory, files_of(&crate->looking)) + memory.doubtful_bytes > max)
-                sampler_measure(&crate->looking.sampler, &memory);
-        note_memory(crate, &memory);
+                crate_measure(crate, &memory);
+        else
+                crate_note_memory(crate, &memory);
 }
 
 static void note_cpu_time(Crate *crate, uint64_t used) {

@@ -29,6 +29,7 @@ typedef enum CrateSource {
         SOURCE_TIMER,
         SOURCE_PID,
         SOURCE_CGROUP,
+        SOURCE_MEASURED,
 } CrateSource;
 
 /* How far the ending of the job has come. */
@@ -39,9 +40,18 @@ typedef enum CrateLadder {
         LADDER_INIT, /* init was killed */
 } CrateLadder;
 
+/* Memory that a thread measures. */
+typedef struct Measuring Measuring;
+
+/* A look may take one part in so many of a processor's time. */
+#define LOOK_COST 32U
+
 /* What the looks at a running job remember. */
 typedef struct Looking {
         Sampler sampler;
+        Measuring *measuring;    /* NULL: none is under way */
+        uint64_t measuring_usec; /* since when it is */
+        uint64_t measure_not_before;
         uint64_t interval_usec;
         uint64_t last_usec; /* when the last look was */
         uint64_t disk, memfds, memory, pids, cpu_usec;
@@ -152,6 +162,17 @@ void crate_check_cgroup(Crate *crate);
 void crate_note_processes(Crate *crate, uint64_t n);
 /* When the job has ended: what only then is known. */
 void crate_look_back(Crate *crate);
+
+/* What is known of the memory now. */
+void crate_note_memory(Crate *crate, const SamplerMemory *memory);
+
+/* --- crate-measure.c: measuring memory, which can take as long as a job likes --- */
+/* Has the processes of the last look measured, unless that is under way or was so a short time ago;
+ * crate_note_memory() follows. estimate: what is known else. */
+void crate_measure(Crate *crate, const SamplerMemory *estimate);
+void crate_on_measured(Crate *crate);
+/* Whatever is under way is nobody's any more. */
+void crate_stop_measuring(Crate *crate);
 
 /* --- crate-yield.c: greedy jobs and their neighbours --- */
 /* From now on the job gives way, if it is one that does. */

@@ -157,6 +157,9 @@ static void crate_on_event(Crate *crate, CrateSource source) {
         case SOURCE_CGROUP:
                 crate_check_cgroup(crate);
                 break;
+        case SOURCE_MEASURED:
+                crate_on_measured(crate);
+                break;
         }
 }
 

@@ -63,6 +63,21 @@ void sampler_done(Sampler *sampler) {
         *sampler = (Sampler){.proc_fd = -EBADF};
 }
 
+int sampler_copy(const Sampler *sampler, int proc_fd, Sampler *ret_copy) {
+        Sampler copy = *sampler;
+
+        copy.proc_fd = proc_fd;
+        copy.n_allocated = copy.n_processes;
+        copy.processes = calloc(copy.n_processes + 1, sizeof(*copy.processes));
+        if (!copy.processes)
+                return error_origin(-ENOMEM);
+        if (copy.n_processes > 0)
+                memcpy(copy.processes, sampler->processes,
+                       copy.n_processes * sizeof(*copy.processes));
+        *ret_copy = copy;
+        return 0;
+}
+
 /* Reads what fits of a file of a process; the text ends with a NUL. Bytes read; 0: nothing. */
 static size_t read_entry(int proc_fd, pid_t pid, const char *name, char *text, size_t size) {
         _cleanup_(fd_closep) int fd = -EBADF;

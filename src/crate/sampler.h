@@ -56,6 +56,8 @@ typedef struct SamplerMemory {
 /* proc_fd is borrowed. */
 void sampler_init(Sampler *sampler, int proc_fd);
 void sampler_done(Sampler *sampler);
+/* The same processes, for another thread to measure; proc_fd is borrowed. 0 or a negative errno. */
+int sampler_copy(const Sampler *sampler, int proc_fd, Sampler *ret_copy);
 /* Counts. 0 or a negative errno. */
 int sampler_look(Sampler *sampler, SamplerLook *ret_look);
 /* Bytes of the memfds that processes of the last look have open, mapped or not, each once. Only as
