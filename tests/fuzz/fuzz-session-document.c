@@ -18,11 +18,25 @@ static void check_port(const Destination *name, const DestinationPort *port, siz
                                     port->sockets[i][j] < (int) n_sockets);
 }
 
+/* It is at listeners or at the end of one connection. */
+static void check_credential(const SessionCredential *credential, size_t n_sockets) {
+        FUZZ_ASSERT(credential->credential);
+        FUZZ_ASSERT(credential->host.n_slots == 1 && credential->host.n_ports == 1);
+        FUZZ_ASSERT(credential->host.slots[0].name);
+        FUZZ_ASSERT(credential->connection >= -1 && credential->connection < (int) n_sockets);
+        check_port(&credential->host, &credential->host.ports[0], n_sockets);
+        FUZZ_ASSERT(credential->connection < 0 || (credential->host.ports[0].sockets[0][0] < 0 &&
+                                                   credential->host.ports[0].sockets[0][1] < 0));
+}
+
 static void check_document(const SessionDocument *document, size_t n_sockets) {
         FUZZ_ASSERT(document->n_names <= SESSION_NAMES_MAX);
         FUZZ_ASSERT(document->connections_max > 0 && document->idle_msec > 0);
         for (size_t i = 0; i < _SESSION_DNS_MAX; i++)
                 FUZZ_ASSERT(document->dns[i] >= -1 && document->dns[i] < (int) n_sockets);
+        FUZZ_ASSERT(!document->tenant || *document->tenant);
+        for (size_t i = 0; i < document->n_credentials; i++)
+                check_credential(&document->credentials[i], n_sockets);
         for (size_t i = 0; i < document->n_names; i++) {
                 const Destination *name = &document->names[i];
 
