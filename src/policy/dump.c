@@ -492,6 +492,11 @@ int policy_digest(const Policy *policy, char ret_digest[static POLICY_DIGEST_SIZ
                 return error_trace(r);
         sha256_init(&context);
         sha256_update(&context, text.size, (const uint8_t *) text.data);
+        /* What was read beside the files is in force as they are, with its NUL as its end. */
+        for (size_t i = 0; i < policy->n_credentials; i++)
+                if (policy->credentials[i]->ca_text)
+                        sha256_update(&context, strlen(policy->credentials[i]->ca_text) + 1,
+                                      (const uint8_t *) policy->credentials[i]->ca_text);
         sha256_digest(&context, sizeof(digest), digest);
         (void) snprintf(ret_digest, POLICY_DIGEST_SIZE, "sha256:");
         for (size_t i = 0; i < sizeof(digest); i++)
