@@ -14,6 +14,7 @@
 
 #include "basic/error.h"
 #include "basic/memfd-util.h"
+#include "crate/called.h"
 #include "crate/denied.h"
 
 int crate_take_egress(Crate *crate, const CrateSpec *spec) {
@@ -116,6 +117,7 @@ static void on_lost(void *userdata) {
 static void on_operation(void *userdata, const EgressOperation *operation) {
         Crate *crate = userdata;
 
+        called_add(&crate->result.called, operation);
         if (!crate->callbacks.on_operation ||
             crate->callbacks.on_operation(crate, operation, crate->userdata) ||
             crate->state >= CRATE_STATE_ENDED)

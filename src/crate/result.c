@@ -110,6 +110,7 @@ void crate_result_done(CrateResult *result) {
         free(result->template);
         json_decref(result->denied);
         json_decref(result->reached);
+        json_decref(result->called);
         crate_error_done(&result->error);
         capture_done(&result->out);
         capture_done(&result->err);
@@ -356,6 +357,8 @@ json_t *crate_result_to_json(const CrateResult *result, bool with_output) {
             stream_to_json(record, "stdout", &result->out, with_output) &&
             stream_to_json(record, "stderr", &result->err, with_output) &&
             member(record, "denied", denied_to_json(result)) &&
+            member(record, "operations",
+                   result->called ? json_incref(result->called) : json_array()) &&
             member(record, "usage", usage_to_json(result)) &&
             member(record, "evidence", evidence_to_json(result)) &&
             member(record, "plan_digest", json_text(result->plan_digest))) {

@@ -97,6 +97,7 @@ typedef struct CrateResult {
         uint64_t pids_peak, io_read_bytes, io_write_bytes;
         CrateEgressUse egress;
         json_t *denied;                 /* an array, of the egress report; NULL: there was none */
+        json_t *called;                 /* the same: operations, by what came of them */
         json_t *reached;                /* the same: connections, the first of them */
         uint64_t n_refused, n_unrouted; /* connections, by the counters of the crate's network */
         CrateEvidence evidence[CRATE_EVIDENCE_MAX];

@@ -139,6 +139,17 @@ static const SchemaMember denied_members[] = {
         {},
 };
 
+static const SchemaMember called_members[] = {
+        {.name = "operation",
+         .type = "string?",
+         .required = true,
+         .description = "CREDENTIAL.OPERATION; the credential alone: none of the job's"},
+        {.name = "status", .type = "integer?", .required = true},
+        {.name = "reason", .type = "string?"},
+        {.name = "count", .type = "integer"},
+        {},
+};
+
 static const SchemaMember usage_members[] = {
         {.name = "wall_ms", .type = "number"},
         {.name = "cpu_ms", .type = "number"},
@@ -195,6 +206,7 @@ static const SchemaMember exec_record[] = {
         {.name = "stderr_truncated", .type = "boolean"},
         {.name = "stderr_encoding", .type = "string", .choices = encoding_choices},
         {.name = "denied", .type = "array", .members = denied_members, .open = true},
+        {.name = "operations", .type = "array", .members = called_members, .open = true},
         {.name = "usage", .type = "object", .members = usage_members, .open = true},
         {.name = "evidence", .type = "array", .members = evidence_members, .open = true},
         {.name = "plan_digest", .type = "string?"},
