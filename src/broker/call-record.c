@@ -154,6 +154,8 @@ bool call_record_operation(Call *call, const EgressOperation *operation) {
                 .n_dropped = operation->n_dropped,
         };
 
+        metering_operation(call->manager, operation);
+        call_trace_operation(&call->trace, operation);
         return audit_operation(call->manager->audit, &who, &what) == 0;
 }
 

@@ -73,6 +73,19 @@ void call_trace_decision(Trace *trace, const Tenant *tenant, const AuditDecision
         trace_step_end(trace, TRACE_AUTHORIZE);
 }
 
+void call_trace_operation(Trace *trace, const EgressOperation *operation) {
+        TraceRequest *request = trace_add_request(trace, operation->usec);
+
+        if (!request)
+                return;
+        (void) snprintf(request->name, sizeof(request->name), "%s%s%s", operation->credential,
+                        operation->operation[0] ? "." : "", operation->operation);
+        trace_set(request->reason, operation->reason);
+        request->status = operation->status;
+        request->denied = operation->denied;
+        request->span.failed = operation->reason[0];
+}
+
 /* As the conventions for MCP have it: the code of an error of JSON-RPC, else what the result is. */
 static void set_error_type(TraceFacts *facts, const AuditEnd *end) {
         if (string_equal(end->outcome, "exited"))

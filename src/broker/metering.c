@@ -52,7 +52,16 @@ static int append_names(StrV *tools, StrV *limits, StrV *kinds, StrV *kinds_of_r
         return error_trace(r);
 }
 
-/* Templates, and tools that are operations. */
+static int add_operations(Metrics *metrics, const Credential *credential) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < credential->menu.n_items; i++)
+                r = metrics_add_operation(metrics, credential->name,
+                                          credential->menu.items[i].name);
+        return error_trace(r);
+}
+
+/* Templates, operations, and tools that are operations. */
 static int add_names(Metrics *metrics, const Policy *policy) {
         const ToolRights *tool;
         int r = 0;
@@ -61,6 +70,8 @@ static int add_names(Metrics *metrics, const Policy *policy) {
                 r = metrics_add_template(metrics, policy->templates[i]->name);
         for (size_t i = 0; r == 0 && (tool = tools_rights_at(policy, i)); i++)
                 r = metrics_add_tool(metrics, tool->name);
+        for (size_t i = 0; r == 0 && i < policy->n_credentials; i++)
+                r = add_operations(metrics, policy->credentials[i]);
         return error_trace(r);
 }
 
@@ -104,6 +115,15 @@ void metering_end(Manager *manager, const char *tool, const char *denial, const 
         metrics_count_call(manager->metrics, tool, outcome, end->total_usec * NSEC_PER_USEC);
         if (outcome == METRICS_DENIED)
                 metrics_count_denial(manager->metrics, denial);
+}
+
+void metering_operation(Manager *manager, const EgressOperation *operation) {
+        MetricsRequest outcome = operation->denied      ? METRICS_REQUEST_DENIED
+                                 : operation->reason[0] ? METRICS_REQUEST_ERROR
+                                                        : METRICS_REQUEST_OK;
+
+        metrics_count_operation(manager->metrics, operation->credential, operation->operation,
+                                outcome);
 }
 
 /* --- serving --- */

@@ -15,6 +15,8 @@ int metering_new(const Manager *manager, Metrics **ret_metrics);
 /* To be called when another policy has taken the place of the one before. */
 int metering_reload(Manager *manager);
 
+/* A request with a credential is over. */
+void metering_operation(Manager *manager, const EgressOperation *operation);
 /* A call has ended so. denial: what denied it, if it was denied. */
 void metering_end(Manager *manager, const char *tool, const char *denial, const AuditEnd *end);
 

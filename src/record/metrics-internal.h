@@ -29,10 +29,16 @@ typedef struct TemplateMetrics {
         Histogram start[_METRICS_TEMPERATURE_MAX];
 } TemplateMetrics;
 
+typedef struct OperationMetrics {
+        uint64_t requests[_METRICS_REQUEST_MAX];
+} OperationMetrics;
+
 struct Metrics {
         Label tools, templates, limits, denials, records;
-        ToolMetrics *by_tool;         /* one more than tools */
-        TemplateMetrics *by_template; /* one more than templates; the last is "other" */
+        Label operations;               /* CREDENTIAL.OPERATION */
+        OperationMetrics *by_operation; /* one more; the last is "other" */
+        ToolMetrics *by_tool;           /* one more than tools */
+        TemplateMetrics *by_template;   /* one more than templates; the last is "other" */
         uint64_t *by_limit, *by_denial;
         Histogram authorize;
         uint64_t egress_connections[2]; /* relayed, denied */

@@ -237,6 +237,32 @@ static int append_egress(const Metrics *metrics, StrBuf *out) {
         return error_trace(r);
 }
 
+/* The two names are one label's value, with a dot between them, which neither has. */
+static int append_operation(const Metrics *metrics, size_t i, StrBuf *out) {
+        static const char *const words[_METRICS_REQUEST_MAX] = {"ok", "error", "denied"};
+        const StrV *names = &metrics->operations.values;
+        const char *name = i < names->n_items ? names->items[i] : "other.other";
+        int dot = (int) strcspn(name, "."), r = 0;
+
+        for (size_t k = 0; r == 0 && k < _METRICS_REQUEST_MAX; k++)
+                r = strbuf_appendf(out,
+                                   "agentcrate_operations_total{credential=\"%.*s\",operation="
+                                   "\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
+                                   dot, name, name + dot + 1, words[k],
+                                   metrics->by_operation[i].requests[k]);
+        return error_trace(r);
+}
+
+static int append_operations(const Metrics *metrics, StrBuf *out) {
+        int r;
+
+        r = append_family(out, "operations_total", "counter",
+                          "Requests with a credential, by what came of them.");
+        for (size_t i = 0; r == 0 && i <= metrics->operations.values.n_items; i++)
+                r = append_operation(metrics, i, out);
+        return error_trace(r);
+}
+
 static int append_build(StrBuf *out, const char *version) {
         int r;
 
@@ -267,6 +293,8 @@ int metrics_append_text(const Metrics *metrics, const MetricsNow *now, const cha
                 r = append_other_counts(metrics, now, out);
         if (r == 0)
                 r = append_egress(metrics, out);
+        if (r == 0)
+                r = append_operations(metrics, out);
         if (r == 0)
                 r = append_build(out, version);
         return error_trace(r);

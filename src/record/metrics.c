@@ -2,6 +2,7 @@
 
 #include "record/metrics.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "basic/error.h"
@@ -49,6 +50,8 @@ Metrics *metrics_free(Metrics *metrics) {
         strv_done(&metrics->limits.values);
         strv_done(&metrics->denials.values);
         strv_done(&metrics->records.values);
+        strv_done(&metrics->operations.values);
+        free(metrics->by_operation);
         free(metrics->by_tool);
         free(metrics->by_template);
         free(metrics->by_limit);
@@ -83,9 +86,11 @@ int metrics_new(const MetricsNames *names, Metrics **ret_metrics) {
                 return error_trace(r);
         metrics->by_tool = calloc(names->tools->n_items + 1, sizeof(ToolMetrics));
         metrics->by_template = calloc(1, sizeof(TemplateMetrics));
+        metrics->by_operation = calloc(1, sizeof(OperationMetrics));
         metrics->by_limit = calloc(names->limits->n_items + 1, sizeof(uint64_t));
         metrics->by_denial = calloc(names->denials->n_items + 1, sizeof(uint64_t));
-        if (!metrics->by_tool || !metrics->by_template || !metrics->by_limit || !metrics->by_denial)
+        if (!metrics->by_tool || !metrics->by_template || !metrics->by_limit ||
+            !metrics->by_denial || !metrics->by_operation)
                 return error_origin(-ENOMEM);
 
         *ret_metrics = TAKE_PTR(metrics);
@@ -127,6 +132,30 @@ int metrics_add_tool(Metrics *metrics, const char *name) {
                 return error_trace(r);
         rows[n + 1] = rows[n];
         rows[n] = (ToolMetrics){};
+        return 0;
+}
+
+int metrics_add_operation(Metrics *metrics, const char *credential, const char *operation) {
+        size_t n = metrics->operations.values.n_items;
+        _cleanup_(freep) char *name = NULL;
+        OperationMetrics *rows;
+        int r;
+
+        if (asprintf(&name, "%s.%s", credential, operation) < 0) {
+                name = NULL;
+                return error_origin(-ENOMEM);
+        }
+        if (label_find(&metrics->operations, name) < n || n >= METRICS_OPERATIONS_MAX)
+                return 0;
+        rows = reallocarray(metrics->by_operation, n + 2, sizeof(OperationMetrics));
+        if (!rows)
+                return error_origin(-ENOMEM);
+        metrics->by_operation = rows;
+        r = strv_append(&metrics->operations.values, name);
+        if (r < 0)
+                return error_trace(r);
+        rows[n + 1] = rows[n];
+        rows[n] = (OperationMetrics){};
         return 0;
 }
 
@@ -172,4 +201,18 @@ void metrics_count_egress(Metrics *metrics, uint64_t connections, uint64_t denie
         metrics->egress_connections[1] += denied;
         metrics->egress_bytes[0] += bytes_in;
         metrics->egress_bytes[1] += bytes_out;
+}
+
+void metrics_count_operation(Metrics *metrics, const char *credential, const char *operation,
+                             MetricsRequest outcome) {
+        size_t n = strlen(credential), i = 0;
+
+        for (; i < metrics->operations.values.n_items; i++) {
+                const char *name = metrics->operations.values.items[i];
+
+                if (strncmp(name, credential, n) == 0 && name[n] == '.' &&
+                    string_equal(name + n + 1, operation))
+                        break;
+        }
+        metrics->by_operation[i].requests[outcome]++;
 }

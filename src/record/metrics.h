@@ -34,6 +34,14 @@ typedef enum MetricsTemperature {
         _METRICS_TEMPERATURE_MAX,
 } MetricsTemperature;
 
+/* What has come of a request with a credential. */
+typedef enum MetricsRequest {
+        METRICS_REQUEST_OK,
+        METRICS_REQUEST_ERROR, /* there was no whole answer */
+        METRICS_REQUEST_DENIED,
+        _METRICS_REQUEST_MAX,
+} MetricsRequest;
+
 /* How far a crate is. */
 typedef enum MetricsState {
         METRICS_MAKING,
@@ -68,6 +76,9 @@ int metrics_add_template(Metrics *metrics, const char *name);
 /* The same of tools. */
 #define METRICS_TOOLS_MAX 512U
 int metrics_add_tool(Metrics *metrics, const char *name);
+/* The same of operations, by both names. */
+#define METRICS_OPERATIONS_MAX 1024U
+int metrics_add_operation(Metrics *metrics, const char *credential, const char *operation);
 size_t metrics_n_templates(const Metrics *metrics);
 /* Its index; that of "other", which is metrics_n_templates(), if it is not known or NULL. */
 size_t metrics_template(const Metrics *metrics, const char *name);
@@ -82,6 +93,10 @@ void metrics_count_denial(Metrics *metrics, const char *kind);
 /* What a job has reached and was refused there. */
 void metrics_count_egress(Metrics *metrics, uint64_t connections, uint64_t denied,
                           uint64_t bytes_in, uint64_t bytes_out);
+
+/* Names that are not known count as "other" both. */
+void metrics_count_operation(Metrics *metrics, const char *credential, const char *operation,
+                             MetricsRequest outcome);
 
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

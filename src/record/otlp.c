@@ -12,6 +12,7 @@
 enum {
         OTLP_KIND_INTERNAL = 1,
         OTLP_KIND_SERVER = 2,
+        OTLP_KIND_CLIENT = 3,
         OTLP_STATUS_ERROR = 2,
 };
 
@@ -117,11 +118,15 @@ static void put_decision(Writer *w, const TraceFacts *facts) {
         put_string(w, "agentcrate.reason", facts->reason);
 }
 
-static void put_crate(Writer *w, const TraceFacts *facts) {
+static void put_crate(Writer *w, const Trace *trace) {
+        const TraceFacts *facts = &trace->facts;
+
         put_string(w, "agentcrate.job", facts->job);
         put_string(w, "agentcrate.template", facts->template);
         put_string(w, "agentcrate.limit", facts->limit);
         put_string(w, "agentcrate.plan_digest", facts->plan_digest);
+        if (trace->n_requests > 0)
+                put_number(w, "agentcrate.operations", (int64_t) trace->n_requests);
         if (!facts->has_egress)
                 return;
         put_number(w, "agentcrate.egress.connections", (int64_t) facts->egress_connections);
@@ -143,7 +148,7 @@ static void put_root(Writer *w, const Trace *trace) {
         put_status_code(w, facts->status_code);
         put_string(w, "agentcrate.tenant", facts->tenant);
         put_decision(w, facts);
-        put_crate(w, facts);
+        put_crate(w, trace);
         put_string(w, "agentcrate.traceparent", trace->parent_malformed ? "malformed" : NULL);
 }
 
@@ -158,7 +163,7 @@ static void put_attributes(Writer *w, const Trace *trace, TraceStep step) {
                 put_string(w, "agentcrate.tenant", facts->tenant);
                 put_decision(w, facts);
         } else if (step == TRACE_EXEC)
-                put_crate(w, facts);
+                put_crate(w, trace);
         else if (step == TRACE_RUN && facts->exit_code >= 0)
                 put_number(w, "process.exit.code", facts->exit_code);
         put(w, "]");
@@ -229,6 +234,33 @@ static void put_span(Writer *w, const Trace *trace, TraceStep step) {
         put(w, "}");
 }
 
+/* Inside of exec: it may be of no crate. */
+static void put_request(Writer *w, const Trace *trace, const TraceRequest *request) {
+        put_hex(w, ",{\"traceId\":", trace->trace_id, sizeof(trace->trace_id));
+        put_hex(w, ",\"spanId\":", request->span.id, TRACE_SPAN_ID_SIZE);
+        put_hex(w, ",\"parentSpanId\":", trace->spans[TRACE_EXEC].id, TRACE_SPAN_ID_SIZE);
+        if (trace->state[0]) {
+                put(w, ",\"traceState\":");
+                put_text(w, trace->state);
+        }
+        put(w, ",\"name\":");
+        put_text(w, request->name);
+        if (w->r == 0)
+                w->r = strbuf_appendf(w->out, ",\"flags\":%u,\"kind\":%d",
+                                      OTLP_FLAG_SAMPLED | OTLP_FLAG_HAS_REMOTE, OTLP_KIND_CLIENT);
+        put_times(w, trace, &request->span);
+        put(w, ",\"attributes\":[");
+        w->more = false;
+        put_string(w, "agentcrate.operation", request->name);
+        put_string(w, "agentcrate.decision", request->denied ? "denied" : "allowed");
+        put_number(w, "http.response.status_code", request->status);
+        put_string(w, "error.type", request->reason);
+        put(w, "]");
+        if (request->span.failed && w->r == 0)
+                w->r = strbuf_appendf(w->out, ",\"status\":{\"code\":%d}", OTLP_STATUS_ERROR);
+        put(w, "}");
+}
+
 int otlp_append_trace(StrBuf *out, const Trace *trace, bool first) {
         Writer w = {.out = out};
 
@@ -239,6 +271,8 @@ int otlp_append_trace(StrBuf *out, const Trace *trace, bool first) {
                         put(&w, ",");
                 put_span(&w, trace, step);
         }
+        for (size_t i = 0; i < trace->n_requests && i < TRACE_REQUESTS_MAX; i++)
+                put_request(&w, trace, &trace->requests[i]);
         return error_trace(w.r);
 }
 

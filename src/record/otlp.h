@@ -8,7 +8,7 @@
 #include "record/trace.h"
 
 /* No trace, whatever a client put into it, is longer. */
-#define OTLP_TRACE_MAX (32U * 1024U)
+#define OTLP_TRACE_MAX (56U * 1024U)
 #define OTLP_FRAME_MAX 512U
 
 /* All return 0 or -ENOMEM. Between begin and end any number of traces that have ended. */

@@ -144,6 +144,23 @@ void trace_step_split(Trace *trace, TraceStep step, uint64_t usec, TraceStep nex
         trace->spans[next].begin_nsec = span->end_nsec;
 }
 
+TraceRequest *trace_add_request(Trace *trace, uint64_t usec) {
+        uint64_t now = clock_nsec(CLOCK_MONOTONIC), begun = trace->spans[TRACE_ROOT].begin_nsec;
+        TraceRequest *request;
+
+        if (trace->n_requests++ >= TRACE_REQUESTS_MAX)
+                return NULL;
+        request = &trace->requests[trace->n_requests - 1];
+        if (getrandom(request->span.id, TRACE_SPAN_ID_SIZE, 0) != (ssize_t) TRACE_SPAN_ID_SIZE) {
+                trace->n_requests--;
+                return NULL;
+        }
+        request->span.end_nsec = now;
+        request->span.begin_nsec =
+                usec <= (now - begun) / NSEC_PER_USEC ? now - usec * NSEC_PER_USEC : begun;
+        return request;
+}
+
 void trace_end(Trace *trace) {
         for (size_t i = _TRACE_STEP_MAX; i > 0; i--)
                 trace_step_end(trace, (TraceStep) (i - 1));

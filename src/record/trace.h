@@ -74,6 +74,17 @@ typedef struct TraceFacts {
         bool denied;
 } TraceFacts;
 
+#define TRACE_REQUESTS_MAX 8U
+
+/* A request with a credential. */
+typedef struct TraceRequest {
+        TraceSpan span;
+        char name[104]; /* CREDENTIAL.OPERATION; without the latter it was none */
+        char reason[36];
+        uint32_t status;
+        bool denied;
+} TraceRequest;
+
 typedef struct Trace {
         uint8_t trace_id[TRACE_ID_SIZE];
         uint8_t parent_id[TRACE_SPAN_ID_SIZE];
@@ -83,6 +94,8 @@ typedef struct Trace {
         char state[TRACE_STATE_MAX + 1];
         TraceSpan spans[_TRACE_STEP_MAX];
         TraceFacts facts;
+        TraceRequest requests[TRACE_REQUESTS_MAX]; /* the first ones */
+        uint64_t n_requests;                       /* of all */
 } Trace;
 
 /* New ids, and the root begins. 0 or a negative errno. */
@@ -98,6 +111,9 @@ void trace_step_begin(Trace *trace, TraceStep step);
 void trace_step_end(Trace *trace, TraceStep step);
 /* step took so long since it began, and next began then, as far as that was before now. */
 void trace_step_split(Trace *trace, TraceStep step, uint64_t usec, TraceStep next);
+/* One is over that took so long. What of it is told is the caller's to fill; NULL: there is no room
+ * for it, or it has no id. */
+TraceRequest *trace_add_request(Trace *trace, uint64_t usec);
 /* Ends all that has begun, the innermost first. */
 void trace_end(Trace *trace);
 

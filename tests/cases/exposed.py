@@ -10,12 +10,15 @@ import gzip
 import json
 import os
 import signal
+import socket
 import sys
 import threading
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 # pylint: disable=wrong-import-position
 import mcp
+import otlp
 import tap
 import upstream
 from place import SECRET, place
@@ -330,6 +333,86 @@ def list_changes():
             raise tap.Failed("what is gone is called")
 
 
+# --- on record ---
+
+
+def not_on_record():
+    """Row 57: while the audit log cannot be written, no tool sends anything; then it goes on."""
+    with serve() as (p, broker, client):
+        def bound(size):
+            """How large the broker's files may be."""
+            tap.run(["prlimit", f"--pid={broker.pid}", f"--fsize={size}:"]).expect(0)
+
+        tap.equal(client.call("api_plain")["isError"], False)
+        bound(os.path.getsize(broker.log_path))
+        denied(client.call("api_plain"), "it cannot be recorded")
+        tap.equal(len(p.server.requests), 1, "requests")
+        bound("unlimited")
+        tap.equal(client.call("api_plain")["isError"], False)
+        broker.stop()
+        tap.equal(len(lines_of(broker, "operation")), len(p.server.requests), "on record")
+
+
+def counted():
+    """In the job's record, in the metrics, and as spans inside of exec."""
+    command = ("curl -sS $API_URL/plain; curl -sS $API_URL/plain; curl -sS $API_URL/none;"
+               " curl -sS $API_URL/small")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with place(upstream.reply("x" * 2000)) as p, otlp.Collector() as collector:
+        p.write("api", p.row(p.authority, **OPERATIONS))
+        tap.write(os.path.join(p.data, "agentcrated.json"), json.dumps(
+            {"egress": {"resolver": [p.resolver.address]}, "listen": {"metrics": f"127.0.0.1:{port}"},
+             "telemetry": {"otlp": collector.url}}))
+        with p.broker() as broker, broker.client() as client:
+            record = client.exec(command=command, operations=["api.*"])
+            rows = [{"operation": "api.plain", "status": 200, "reason": None, "count": 2},
+                    {"operation": "api", "status": 403, "reason": "operation.no_match", "count": 1},
+                    {"operation": "api.small", "status": 502, "reason": "response.size",
+                     "count": 1}]
+            tap.equal(record["operations"], rows)
+            tap.equal(client.call("api_plain")["isError"], False)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+                text = answer.read().decode()
+            for credential, operation, outcome, count in (
+                    ("api", "plain", "ok", 3), ("api", "small", "error", 1),
+                    ("other", "other", "denied", 1)):
+                tap.contains(text, f'agentcrate_operations_total{{credential="{credential}",'
+                             f'operation="{operation}",outcome="{outcome}"}} {count}\n')
+            tap.contains(text, 'agentcrate_calls_total{tool="api_plain",outcome="ok"} 1\n')
+            spans = collector.wait(2)
+            tool, job = (next(span for span in spans if span.name == "tools/call " + name)
+                         for name in ("api_plain", "sandbox_exec"))
+            for root, names in ((tool, ["api.plain"]),
+                                (job, ["api", "api.plain", "api.plain", "api.small"])):
+                inside, = (s for s in spans if s.name == "exec" and s.parent == root.id)
+                found = [s for s in spans if s.parent == inside.id and s.kind == "CLIENT"]
+                tap.equal(sorted(s.name for s in found), names)
+                for span in found:
+                    tap.check(inside.start <= span.start <= span.end <= inside.end, "its time")
+            tap.equal([span.attributes["error.type"] for span in spans
+                       if span.name == "api.small"], ["response.size"])
+        run = p.run("sh", "-c", command, operations=["api.*"], options=["--json"])
+        tap.equal(run.record["operations"], rows, "of agentcrate-run")
+
+
+def digest():
+    """Another certificate to trust is another policy."""
+    with place() as p:
+        def check():
+            run = tap.run([tap.program("agentcrate"), "policy", "check", "--user"],
+                          env=tap.clean_env(AGENTCRATE_DATA_DIR=p.data))
+            run.expect(0)
+            return run.text
+
+        before = check()
+        tap.equal(check(), before)
+        with open(p.authority.ca, "a", encoding="ascii") as file:
+            file.write("\n")
+        tap.check(check() != before, "the digest is the same")
+
+
 # --- upstreams that misbehave ---
 
 
@@ -526,7 +609,7 @@ def in_both_eras():
 
 def tests():
     for fn in (listed, listed_as_far_as_policy_goes, schemas, works, contents, wrong_arguments,
-               who_may, two_tenants, narrowed, list_changes, statuses, misbehaving, dead, echo,
+               who_may, two_tenants, narrowed, list_changes, not_on_record, counted, digest, statuses, misbehaving, dead, echo,
                per_minute, streams, cancelled, client_gone, egress_killed, many_at_once,
                in_both_eras):
         tap.case(fn.__name__.replace("_", " "), fn)

@@ -13,7 +13,7 @@ import tap
 HEX_TRACE = re.compile(r"(?!0{32})[0-9a-f]{32}")
 HEX_SPAN = re.compile(r"(?!0{16})[0-9a-f]{16}")
 DECIMAL = re.compile(r"0|[1-9][0-9]{0,19}")
-KINDS = {1: "INTERNAL", 2: "SERVER"}
+KINDS = {1: "INTERNAL", 2: "SERVER", 3: "CLIENT"}
 
 
 def members(value, required, optional=()):

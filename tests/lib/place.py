@@ -20,7 +20,7 @@ class Place:
     """Configuration, a secret and an upstream."""
 
     def __init__(self, server, resolver, authority):
-        self.server, self.authority = server, authority
+        self.server, self.resolver, self.authority = server, resolver, authority
         self.data = tap.folder("data")
         shutil.copytree(os.path.join(tap.data_dir(), "templates.d"),
                         os.path.join(self.data, "templates.d"))

@@ -95,6 +95,35 @@ START_TEST(test_counts) {
 END_TEST
 
 /* A bound belongs to its bucket. */
+START_TEST(test_operations) {
+        _cleanup_(metrics_freep) Metrics *metrics = make("exec");
+        _cleanup_(freep) char *text = NULL;
+
+        ck_assert_int_eq(metrics_add_tool(metrics, "a_b"), 0);
+        metrics_count_call(metrics, "exec", METRICS_OK, 1);
+        ck_assert_int_eq(metrics_add_tool(metrics, "a_c"), 0);
+        ck_assert_int_eq(metrics_add_tool(metrics, "exec"), 0);
+        metrics_count_call(metrics, "a_c", METRICS_OK, 1);
+        metrics_count_operation(metrics, "a", "b", METRICS_REQUEST_DENIED);
+        ck_assert_int_eq(metrics_add_operation(metrics, "a", "b"), 0);
+        ck_assert_int_eq(metrics_add_operation(metrics, "a-b", "b"), 0);
+        ck_assert_int_eq(metrics_add_operation(metrics, "a", "b"), 0);
+        metrics_count_operation(metrics, "a", "b", METRICS_REQUEST_OK);
+        metrics_count_operation(metrics, "a-b", "b", METRICS_REQUEST_ERROR);
+        metrics_count_operation(metrics, "a", "", METRICS_REQUEST_DENIED);
+        text = text_of(metrics);
+        ck_assert_line(text, "agentcrate_calls_total{tool=\"exec\",outcome=\"ok\"} 1");
+        ck_assert_line(text, "agentcrate_calls_total{tool=\"a_b\",outcome=\"ok\"} 0");
+        ck_assert_line(text, "agentcrate_calls_total{tool=\"a_c\",outcome=\"ok\"} 1");
+        ck_assert_line(text, "agentcrate_operations_total{credential=\"a\",operation=\"b\","
+                             "outcome=\"ok\"} 1");
+        ck_assert_line(text, "agentcrate_operations_total{credential=\"a-b\",operation=\"b\","
+                             "outcome=\"error\"} 1");
+        ck_assert_line(text, "agentcrate_operations_total{credential=\"other\",operation="
+                             "\"other\",outcome=\"denied\"} 2");
+}
+END_TEST
+
 START_TEST(test_bounds) {
         _cleanup_(metrics_freep) Metrics *metrics = make("exec");
         _cleanup_(freep) char *text = NULL;
@@ -173,6 +202,7 @@ int main(void) {
         TCase *tcase = tcase_create("metrics");
 
         tcase_add_test(tcase, test_counts);
+        tcase_add_test(tcase, test_operations);
         tcase_add_test(tcase, test_bounds);
         tcase_add_test(tcase, test_escapes);
         tcase_add_test(tcase, test_templates);

@@ -152,6 +152,16 @@ START_TEST(test_bound) {
         memset(trace.state, '"', TRACE_STATE_MAX);
         for (size_t i = 0; i < _TRACE_STEP_MAX; i++)
                 trace.spans[i] = (TraceSpan){.begin_nsec = 5000, .end_nsec = 6000, .failed = true};
+        for (size_t i = 0; i < TRACE_REQUESTS_MAX; i++) {
+                TraceRequest *request = trace_add_request(&trace, 1);
+
+                ck_assert_ptr_nonnull(request);
+                FILL(request->name);
+                FILL(request->reason);
+                request->status = UINT32_MAX;
+                request->span.failed = request->denied = true;
+        }
+        ck_assert_ptr_null(trace_add_request(&trace, 1));
         ck_assert_int_eq(otlp_append_trace(&out, &trace, true), 0);
         ck_assert_uint_gt(out.size, OTLP_TRACE_MAX / 4);
         ck_assert_uint_le(out.size, OTLP_TRACE_MAX);
