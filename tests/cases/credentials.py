@@ -21,11 +21,12 @@ import warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 # pylint: disable=wrong-import-position
+import canary
 import egress
 import tap
 import upstream
 
-SECRET = "canary/" + base64.b64encode(os.urandom(15)).decode() + '"\\%41'
+SECRET = canary.SECRET
 HERE = [("A", egress.OUTSIDE)]
 HOST = "api.crate.internal"
 OPERATIONS = {
@@ -615,7 +616,7 @@ def row_52():
          "upstream.broken", 502, "/get"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", "upstream.broken", 502, "/get"),
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20000 + b"\r\n", "response.head", 502, "/get"),
-        (b"HTTP/1.1 200 OK\r\nX-Y: " + SECRET.encode() * 2500 + b"\r\n\r\n", "response.head", 502,
+        (b"HTTP/1.1 200 OK\r\nX-Y: " + SECRET.encode() * 1600 + b"\r\n\r\n", "response.head", 502,
          "/get"),
         (b"", "upstream.broken", 502, "/get"),
         (SECRET.encode() + b"\r\n\r\n", "upstream.broken", 502, "/get"),

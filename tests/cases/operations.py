@@ -48,7 +48,7 @@ def secret_is_not_inside():
     answer = upstream.reply(f"you said {SECRET}", fields=[f"ETag: {SECRET}"])
     with place(answer) as p:
         run = p.run("sh", "-c", "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n';"
-                    "curl -sSi $API_URL/get/1; grep -rs canary- /etc /run /tmp /home /var 2>/dev/null;"
+                    "curl -sSi $API_URL/get/1; grep -rs c4n /etc /run /tmp /home /var 2>/dev/null;"
                     "true", options=["--json"])
         text = str(run.out) + str(run.err)
         tap.contains(text, "you said ********")

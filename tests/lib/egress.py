@@ -16,6 +16,7 @@ import struct
 import subprocess
 import threading
 
+import canary
 import tap
 
 HEADER = struct.Struct("<HBBHHII")
@@ -89,7 +90,8 @@ class Egress:
 
         self.process = subprocess.Popen(
             [tap.libexec("agentcrate-egress")], preexec_fn=prepare, close_fds=True, pass_fds=(3,),
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env or {}, cwd="/")
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env={canary.VARIABLE: canary.WORD, **(env or {})}, cwd="/")
         theirs.close()
         self.link = Link(ours)
         self.next_id = 1
@@ -149,6 +151,7 @@ class Egress:
         return status, text.split(b"\0")[0].decode()
 
     def _note_operation(self, ident, payload):
+        canary.look(payload, "what is told of an operation")
         *texts, status, was_denied, out, into, usec, dropped = OPERATION_FRAME.unpack_from(payload)
         words = payload[OPERATION_FRAME.size:].split(b"\0")[0].decode().split()
         names = "credential", "operation", "reason", "digest"
@@ -192,7 +195,9 @@ class Egress:
         _, payload, fds = self.answer(ident, (ENDED,))
         with os.fdopen(fds[0], "rb") as file:
             file.seek(0)
-            report = json.load(file)
+            text = file.read()
+        canary.look(text, "the report of a session")
+        report = json.loads(text)
         sums = struct.unpack("<QQQQ", payload)
         tap.equal(sums[:3], (report["connections"], report["bytes_in"], report["bytes_out"]),
                   "counters")

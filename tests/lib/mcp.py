@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 
+import canary
 import tap
 
 LEGACY = "2025-11-25"
@@ -98,6 +99,7 @@ class Client:
                 return None
             self.buffer += data
         line, self.buffer = self.buffer.split(b"\n", 1)
+        canary.look(line, "what the broker said")
         return json.loads(line.decode("utf-8"))
 
     # --- messages ---
@@ -205,11 +207,13 @@ class Broker:
     state: the folder of the log; without one the log is looked at when the broker has stopped.
     open_files: how many it may have."""
 
-    def __init__(self, *options, env=None, path=None, state=None, open_files=None):
+    def __init__(self, *options, env=None, path=None, state=None, open_files=None, cwd="/"):
         self.path = path or os.path.join(tap.folder("broker"), "agentcrate.sock")
         self.state = state or tap.folder("state")
         self.check = state is None
         env = {**(env or tap.clean_env()), "AGENTCRATE_STATE_DIR": self.state}
+        # In its memory, too.
+        env.setdefault("OTEL_EXPORTER_OTLP_HEADERS", f"x-canary={canary.WORD}")
         limited = ["/usr/bin/prlimit", f"--nofile={open_files}"] if open_files else []
         self.log = open(self.path + ".log", "w+b")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(
@@ -218,7 +222,7 @@ class Broker:
             stdout=self.log,
             stderr=self.log,
             env=env,
-            cwd="/",
+            cwd=cwd,
         )
         if not tap.wait_until(self._answers, 20):
             self.kill()

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 
+import canary
 import tap
 
 HEX_TRACE = re.compile(r"(?!0{32})[0-9a-f]{32}")
@@ -75,6 +76,8 @@ class Span:
 
 def spans_of(body):
     """The spans of one ExportTraceServiceRequest."""
+    canary.look(body, "a trace")
+
     def unique(pairs):
         tap.equal(len(dict(pairs)), len(pairs), "names of members")
         return dict(pairs)

@@ -7,12 +7,13 @@ import json
 import os
 import shutil
 
+import canary
 import egress
 import mcp
 import tap
 import upstream
 
-SECRET = "canary-" + os.urandom(16).hex()
+SECRET = canary.SECRET
 HERE = [("A", egress.OUTSIDE)]
 
 

@@ -25,10 +25,13 @@ import tempfile
 import time
 import traceback
 
+import canary
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WHO = "root" if os.geteuid() == 0 else "user"
 SUBUID_BASE, SUBUID_COUNT = 1879048192, 65536
 SCRATCH_PREFIX = "agentcrate-test."
+OURS = ("agentcrate", "agentcrate-run")
 SESSION = ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -91,7 +94,7 @@ def _judge(fn, *args, **kwargs):
         fn(*args, **kwargs)
     except Skip as reason:
         return skip, [str(reason)]
-    except Failed as why:
+    except (Failed, canary.Leak) as why:
         return not_ok, [str(why)]
     except Exception:  # pylint: disable=broad-except
         return not_ok, [traceback.format_exc()]
@@ -119,6 +122,9 @@ def cases_side_by_side(rows, at_once=6):
 
 def done():
     """Prints the plan; returns the exit status of the script."""
+    found = canary.leaks(_made["scratch"]) if "scratch" in _made else []
+    if found:
+        not_ok("nothing that must not get out is in what was left", "\n".join(found))
     _line(f"1..{_State.count}")
     return 1 if _State.failures else 0
 
@@ -279,6 +285,9 @@ def run(argv, stdin=None, timeout=60, env=None, cwd=None):
             f"hangs: {argv!r} did not end within {timeout} s; "
             f"stdout {(late.stdout or b'')[:1000]!r}, stderr {(late.stderr or b'')[:1000]!r}"
         ) from None
+    if os.path.basename(argv[0]) in OURS:
+        canary.look(ended.stdout, f"what {argv[0]} printed")
+        canary.look(ended.stderr, f"what {argv[0]} printed as errors")
     return Ran(argv, ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 
 
@@ -328,6 +337,7 @@ def scratch():
                                 dir=os.environ.get("AGENTCRATE_TEST_SCRATCH", "/var/tmp"))
         os.chmod(path, 0o755)
         _made["scratch"] = path
+        write(os.path.join(path, "of-the-host"), canary.SECRET)
         owner = os.getpid()
         atexit.register(lambda: _remove(path) if os.getpid() == owner else None)
     return _made["scratch"]
@@ -344,14 +354,18 @@ def home():
     """The home of the programs that are run: empty, so that no configuration comes in."""
     if "home" not in _made:
         _made["home"] = folder("home")
+        write(os.path.join(_made["home"], ".of-the-host"), canary.SECRET)
     return _made["home"]
 
 
 def write(path, text="", mode=0o644):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
-        file.write(text.encode() if isinstance(text, str) else text)
+        data = text.encode() if isinstance(text, str) else text
+        file.write(data)
     os.chmod(path, mode)
+    if canary.find(data):
+        canary.plant(path)
     return path
 
 

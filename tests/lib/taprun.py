@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+import canary
+
 POINT = re.compile(r"(not )?ok\b\s*\d*\s*(?:- )?(.*)")
 PLAN = re.compile(r"1\.\.(\d+)\s*(?:#\s*skip\S*\s*(.*))?$", re.I)
 
@@ -59,6 +61,8 @@ class Run:
         self.failed += not ok
 
     def _line(self, line):
+        if canary.find(line.encode()):
+            self._point(False, f"{self._name()}: what it prints has what must not get out")
         point, plan = POINT.match(line), PLAN.match(line)
         if point:
             text, hashed, directive = point[2].partition(" # ")
@@ -80,7 +84,8 @@ class Run:
         """In a process group of its own that does not outlive it."""
         child = subprocess.Popen(
             ["timeout", "--kill-after=10", str(seconds), *prefix, "env",
-             f"AGENTCRATE_TEST_SCRATCH={scratch}", self.script],
+             f"AGENTCRATE_TEST_SCRATCH={scratch}",
+             f"{canary.VARIABLE}={canary.WORD}", self.script],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace",
             start_new_session=True, cwd="/")
         for line in child.stdout:
