@@ -26,6 +26,9 @@
 #define READ_SIZE 16384U
 /* What waits for a job that does not read. */
 #define ROOM (256U * 1024U)
+/* What all requests of one job may hold at one time: many of the largest, or this. */
+#define HELD_BODIES 8U
+#define HELD_MIN (16U * 1024U * 1024U)
 
 struct Caller {
         Caller *previous, *next;
@@ -39,6 +42,7 @@ struct Caller {
         StrBuf in, out;
         StrBuf parameters; /* of the request, hashed */
         size_t n_taken;    /* bytes of in that the parser has */
+        size_t n_held;     /* bytes of in and of the parser */
         OperationMatch match;
         ExchangeRequest request;
         Exchange *exchange;
@@ -55,10 +59,21 @@ struct Caller {
 
 static void caller_serve(Caller *caller);
 
+static void caller_hold(Caller *caller, size_t n) {
+        caller->session->n_held += n - caller->n_held;
+        caller->n_held = n;
+}
+
+static bool caller_holds_too_much(const Caller *caller) {
+        return caller->session->n_held >
+               size_max(HELD_MIN, HELD_BODIES * caller->endpoint->body_max);
+}
+
 static Caller *caller_free(Caller *caller) {
         if (!caller)
                 return NULL;
 
+        caller_hold(caller, 0);
         exchange_free(caller->exchange);
         loop_timer_stop(&caller->timer);
         loop_task_cancel(&caller->flush);
@@ -163,6 +178,7 @@ static void caller_next(Caller *caller) {
                 caller->ending = true;
         strbuf_consume(&caller->in, caller->n_taken);
         caller->n_taken = 0;
+        caller_hold(caller, caller->in.size);
         caller->begun_usec = 0;
         (void) loop_timer_set(caller->session->host.loop, &caller->timer, now_usec() + IDLE_USEC);
 }
@@ -560,7 +576,17 @@ static bool caller_read(Caller *caller) {
         if (!http_parser_is_within(caller->parser) && caller->in.size == 0)
                 (void) loop_timer_set(caller->session->host.loop, &caller->timer,
                                       now_usec() + REQUEST_USEC);
+        caller_hold(caller, caller->n_held + (size_t) n);
         return strbuf_append(&caller->in, buffer, (size_t) n) == 0;
+}
+
+/* One job that begins many large requests does not get all memory of the process. */
+static void caller_refuse_size(Caller *caller) {
+        if (caller->ending || !caller_holds_too_much(caller))
+                return;
+        caller->keep_alive = false;
+        caller_refuse(caller, 503, "endpoint.memory",
+                      "the job has too many large requests under way: try again later");
 }
 
 /* A job that has gone away in the middle of an answer: what was under way is broken off. */
@@ -581,6 +607,7 @@ static void on_client(void *userdata, uint32_t events) {
                         caller_lose(caller);
                         return;
                 }
+                caller_refuse_size(caller);
         } else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
                 caller_lose(caller);
                 return;

@@ -57,6 +57,8 @@ struct Session {
         SessionTell tell;
         void *tell_userdata;
         Rate tells;
+        size_t n_held; /* bytes of requests to endpoints, of which not all has come or been
+                          answered */
         uint64_t n_untold;
         Rate accepts;
         uint64_t connections, bytes_in, bytes_out;

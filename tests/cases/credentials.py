@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import os
+import select
 import socket
 import ssl
 import sys
@@ -429,6 +430,41 @@ def row_37():
         b.was_refused(answer, 413, "request.malformed", before)
 
 
+def row_37_many():
+    """Large contents without an end, on every connection that there may be: some are refused, the
+    process stays small, and goes on."""
+    with bench() as b:
+        pid = b.program.process.pid
+        head = f"PUT /raw HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 2000000\r\n\r\n".encode()
+        before = largest = memory_of(pid)
+        refused = set()
+
+        def many_are_refused():
+            nonlocal largest
+            largest = max(largest, memory_of(pid))
+            for sock in select.select(socks, [], [], 0)[0]:
+                with contextlib.suppress(ConnectionResetError):
+                    if sock.recv(4096).startswith(b"HTTP/1.1 503 "):
+                        refused.add(sock)
+            return len(refused) >= 30
+
+        with contextlib.ExitStack() as stack:
+            socks = [stack.enter_context(b.connect()) for _ in range(48)]
+            for sock in socks:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    sock.sendall(head + bytes(1900000))
+                many_are_refused()
+            tap.check(tap.wait_until(many_are_refused, 10), lambda: f"{len(refused)} were refused")
+        tap.check(largest - before < 48 << 20, f"{largest - before} bytes more")
+        tap.check(tap.wait_until(lambda: b.ask("PUT", "/raw", [], b"x" * 1000000).status == 200, 10),
+                  "nothing goes on")
+
+
+def memory_of(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
 def row_38():
     """A parameter cannot end a line, and a secret that does is none."""
     with bench() as b:
@@ -656,6 +692,12 @@ def row_53():
             except tap.Failed as why:
                 raise tap.Failed(f"{name}: {why}") from None
             tap.equal(b.server.requests, [], f"{name}: requests")
+    # Nobody is asked instead of the one whose certificate is none.
+    answers = {upstream.HOST: [("A", egress.OUTSIDE), ("A", "127.88.0.3")]}
+    with bench(cert=signer.sign("own"), answers=answers, addresses=["127.88.0.0/24"], ca=None) as b, \
+            egress.listener("127.88.0.3", b.server.port) as other:
+        b.failed("upstream.certificate")
+        tap.check(not select.select([other], [], [], 0)[0], "another address was connected to")
     with bench(pin=["sha256/" + "A" * 43 + "=", signer.pin(STATE["cert"][0])]) as b:
         tap.equal(b.ask().status, 200, "the right pin")
 

@@ -732,6 +732,20 @@ def row_26_idle():
         tap.equal(row["reason"], "idle")
 
 
+def net_6():
+    """A stream lasts as long as something comes now and then; nothing limits the whole."""
+    def serve(connection):
+        for _ in range(8):
+            connection.sendall(b"x")
+            time.sleep(0.1)
+
+    with serving(serve, idle_ms=400) as (session, port, _, _):
+        with session.connect(NAME, port) as job:
+            tap.equal(egress.read_all(job), b"x" * 8, "what came in twice the time of an idle one")
+        report = session.close()
+        tap.equal((report["denied"], report["log"][0]["end"]), ([], "done"))
+
+
 def row_26_bytes():
     with serving(bytes=100000) as (session, port, _, _):
         with session.connect(NAME, port) as job:
@@ -1100,6 +1114,7 @@ def main():
     tap.case("row 25: HTTP/2 and changes of protocol", row_25)
     tap.case("row 26: connections at one time", row_26_connections)
     tap.case("row 26: idle connections", row_26_idle)
+    tap.case("NET-06: a stream that is slow", net_6)
     tap.case("row 26: bytes", row_26_bytes)
     tap.case("row 26: a reader that does not read", row_26_slow_reader)
     tap.case("row 26: memory of 1,000 idle connections", row_26_idle_memory)

@@ -143,11 +143,11 @@ class Answer:
 
     @staticmethod
     def _join(data):
-        body = b""
-        while data:
-            size, _, data = data.partition(b"\r\n")
-            if not size or int(size, 16) == 0:
-                return body, bool(size)
-            body += data[:int(size, 16)]
-            data = data[int(size, 16) + 2:]
-        return body, False
+        parts, at = [], 0
+        while (end := data.find(b"\r\n", at)) > at:
+            size = int(data[at:end], 16)
+            if size == 0:
+                return b"".join(parts), True
+            parts.append(data[end + 2:end + 2 + size])
+            at = end + 2 + size + 2
+        return b"".join(parts), False
