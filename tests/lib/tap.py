@@ -318,7 +318,9 @@ _made = {}
 def _remove(path):
     def retry(function, name, _info):
         try:
-            os.chmod(os.path.dirname(name), 0o700)
+            # What it lies in is not ours.
+            if name != path:
+                os.chmod(os.path.dirname(name), 0o700)
             os.chmod(name, 0o700, follow_symlinks=False)
         except (OSError, NotImplementedError):
             pass
