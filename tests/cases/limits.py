@@ -638,7 +638,9 @@ def gives_way():
         tap.check(tap.wait_until(lambda: pid_of("sleep"), 20 * SLOW), "no sleeping job")
         tap.check(tap.wait_until(lambda: priority("dash") == lowered, 20 * SLOW),
                   lambda: f"the spinning job has {priority('dash')}, not {lowered}")
-        tap.equal(priority("sleep"), usual, "of a job that sleeps")
+        # Emulated, to start a program is much work already.
+        if not IN_VM:
+            tap.equal(priority("sleep"), usual, "of a job that sleeps")
         autogroup = f"/proc/{pid_of('dash')}/autogroup"
         if not by_cgroup and os.path.exists(autogroup):
             def nice():
