@@ -301,6 +301,18 @@ static void print_limits(Bench *bench) {
                        crate_row_missing(bench->crates[ROW_CRATE_ON]));
 }
 
+static void print_egress(Bench *bench) {
+        BenchRow *without = &bench->rows[ROW_CRATE], *with = &bench->rows[ROW_CRATE_EGRESS];
+        BenchRow *first = &bench->rows[ROW_FORK_EXEC];
+        double more;
+
+        if (without->n_samples == 0 || with->n_samples == 0 || first->n_samples == 0)
+                return;
+        more = (median_of(with) - median_of(without)) / median_of(first);
+        printf("\n%s  egress made ready and ended: %+.2f x fork and exec, at most +0.30\n",
+               more <= 0.3 ? "met   " : "missed", more);
+}
+
 static void print_tables(Bench *bench) {
         struct utsname host = {};
 
@@ -311,6 +323,7 @@ static void print_tables(Bench *bench) {
                bench->cgroups ? "" : bench->why_no_cgroups ?: "no reason given");
         bench_rows_print("start to exit", bench->rows, _ROW_MAX);
         print_limits(bench);
+        print_egress(bench);
 
         bench->steps[0] = bench->rows[ROW_FORK_EXEC];
         bench_rows_print("steps of the floor", bench->steps, 1 + _FLOOR_STEP_MAX);
