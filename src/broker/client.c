@@ -30,7 +30,8 @@ Client *client_free(Client *client) {
         sd_event_source_disable_unref(client->end);
         sd_event_source_disable_unref(client->resume);
         fd_close(client->fd);
-        budget_release_client(&manager->budget, client->who.uid);
+        if (!client->handed_over)
+                budget_release_client(&manager->budget, client->who.uid);
         framer_done(&client->framer);
         outbox_done(&client->outbox);
         client_workspace_done(&client->workspace);
@@ -337,14 +338,14 @@ void client_check(Client *client) {
                 client_end(client);
 }
 
-/* What was taken for a client speaks HTTP, and goes on as somebody else. */
+/* What was taken for a client speaks HTTP, and goes on as somebody else, in the same place: it was
+ * let in, and a second place need not be free. */
 static int client_hand_over(Client *client, const char *data, size_t size) {
         int r;
 
         client->io = sd_event_source_disable_unref(client->io);
         client_end(client);
-        if (budget_charge_client(&client->manager->budget, client->who.uid) != 0)
-                return 0;
+        client->handed_over = true;
         r = http_client_new(client->manager, TAKE_FD(client->fd), client->who.uid, data, size);
         return error_trace(r);
 }

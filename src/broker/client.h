@@ -40,8 +40,9 @@ struct Client {
         ClientWorkspace workspace;
         struct CallList calls;
         Subscriptions subscriptions;
-        bool heard;  /* the first byte has come */
-        bool spoken; /* the first message has come */
+        bool heard;       /* the first byte has come */
+        bool spoken;      /* the first message has come */
+        bool handed_over; /* somebody else has the connection, and its place in the budget */
         bool input_ended;
         bool waits;   /* the outbox holds something */
         bool blocked; /* the outbox is above its bound */

@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -426,6 +427,22 @@ def many_connections(broker, port):
     scrape(port)
 
 
+def last_place():
+    """Who was let in may speak HTTP, although there is no place left."""
+    with mcp.Broker(open_files=128) as broker:
+        held = [connect(broker.path) for _ in range(128)]
+        # Connections are judged in their order, and the last one was refused.
+        tap.contains(held[-1].recv(4096), b"close some")
+        refused, _, _ = select.select(held, [], [], 0)
+        inside = [connection for connection in held if connection not in refused]
+        tap.check(0 < len(inside) < len(held), f"{len(inside)} connections are in")
+        for connection in inside:
+            connection.sendall(LAST)
+            tap.contains(read_all(connection), b"HTTP/1.1 200 ", "the answer to HTTP")
+        for connection in held:
+            connection.close()
+
+
 def many_requests(broker, port):
     """Requests that are sent ahead are answered in their order; whoever takes no answer gets no
     other, and costs no memory."""
@@ -601,6 +618,7 @@ def tests():
         tap.case("bad requests by TCP", bad_requests, port)
         tap.case("other protocols by TCP", no_http, port)
         tap.case("1000 connections", many_connections, broker, port)
+        tap.case("the last place is good for HTTP", last_place)
         tap.case("requests that are sent ahead", many_requests, broker, port)
         tap.case("promtool finds nothing to blame", promtool, port)
         tap.case("a Prometheus reads them", prometheus, broker, port)
