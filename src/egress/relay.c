@@ -8,8 +8,6 @@
 #include "basic/error.h"
 #include "egress/relay-internal.h"
 
-/* To say who is wanted. */
-#define HEAD_USEC (15 * USEC_PER_SEC)
 /* How the job's side is paced: not at all. Between it and the job there is only this machine, which
  * loses nothing, and every kernel has this one. */
 #define WITHIN "reno"
@@ -321,7 +319,8 @@ void relay_start(Listener *listener, int fd) {
         if (relay_prepare(relay) < 0 ||
             loop_add(listener->session->host.loop, &relay->client.fd, WATCHED) < 0 ||
             loop_timer_set(listener->session->host.loop, &relay->timer,
-                           relay->started_usec + HEAD_USEC) < 0)
+                           relay->started_usec +
+                                   listener->session->document->head_msec * USEC_PER_MSEC) < 0)
                 relay_end(relay, RELAY_FAILED);
         else if (!relay->hello && !relay->guard)
                 relay_resolve(relay);

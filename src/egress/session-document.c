@@ -450,7 +450,7 @@ static int read_credentials(Parse *parse, const JsonNode *root, SessionDocument 
 }
 
 static int read_limits(const Parse *parse, const JsonNode *root, SessionDocument *document) {
-        static const char *const members[] = {"connections", "idle_ms", "bytes", NULL};
+        static const char *const members[] = {"connections", "idle_ms", "bytes", "head_ms", NULL};
         const JsonNode *node = json_node_member(parse->doc, root, "limits");
         int r;
 
@@ -462,6 +462,9 @@ static int read_limits(const Parse *parse, const JsonNode *root, SessionDocument
                 r = read_number(parse, node, "idle_ms", 1, UINT32_MAX, &document->idle_msec);
         if (r == 0)
                 r = read_number(parse, node, "bytes", 0, INT64_MAX, &document->bytes_max);
+        document->head_msec = SESSION_HEAD_MSEC;
+        if (r == 0 && json_node_member(parse->doc, node, "head_ms"))
+                r = read_number(parse, node, "head_ms", 1, SESSION_HEAD_MSEC, &document->head_msec);
         return r;
 }
 

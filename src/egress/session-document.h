@@ -9,7 +9,8 @@
  *   names     name, slots (a pair of addresses each; a wildcard has several, one for each concrete
  *             name that is asked for) and ports: port, type, addresses that are opened, and for
  * each slot the sockets that listen there, of IPv4 and IPv6 deny      networks that nothing opens
- *   limits    connections at one time, idle_ms, bytes of all connections (0: any number)
+ *   limits    connections at one time, idle_ms, bytes of all connections (0: any number), and
+ *             head_ms, to say who is wanted, where that is less than usual
  *   resolver  servers, ADDRESS:PORT; without it the system's are asked
  *   credentials  name, slots and sockets (one pair each) of its host NAME.crate.internal; what its
  *             file says, with the operations of this job only; and ca, the certificates that its
@@ -86,12 +87,15 @@ typedef struct SessionCredential {
         int connection;   /* number of the socket; -1: none */
 } SessionCredential;
 
+/* To say who is wanted. */
+#define SESSION_HEAD_MSEC 15000U
+
 typedef struct SessionDocument {
         int dns[_SESSION_DNS_MAX];
         Destination *names;
         size_t n_names;
         CidrList deny;
-        uint64_t connections_max, idle_msec, bytes_max;
+        uint64_t connections_max, idle_msec, bytes_max, head_msec;
         StrV servers;
         char *tenant; /* or NULL */
         SessionCredential *credentials;
