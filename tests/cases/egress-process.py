@@ -72,32 +72,37 @@ def one_name():
                   [(egress.OUTSIDE, "done")], "log")
 
 
+def take(connection, digest, buffer):
+    """All until the end of file."""
+    view = memoryview(buffer)
+    while True:
+        size = connection.recv_into(buffer)
+        if not size:
+            return digest.hexdigest()
+        digest.update(view[:size])
+
+
 def large_both_ways():
-    size = 64 << 20
-    block = os.urandom(1 << 20)
-    digests = {}
+    """Sixteen different blocks in turn, so that one which is missing or in another place shows."""
+    n, blocks = 1024, [os.urandom(1 << 20) for _ in range(16)]
+    digests, expected = {}, hashlib.sha256()
+    for i in range(n):
+        expected.update(blocks[i % 16])
 
     def serve(connection):
-        up = hashlib.sha256()
-        while True:
-            data = connection.recv(1 << 18)
-            if not data:
-                break
-            up.update(data)
-        digests["up"] = up.hexdigest()
-        for _ in range(size >> 20):
-            connection.sendall(block)
+        digests["up"] = take(connection, hashlib.sha256(), bytearray(1 << 20))
+        for i in range(n):
+            connection.sendall(blocks[i % 16])
 
-    expected = hashlib.sha256(block * (size >> 20)).hexdigest()
     with serving(serve) as (session, port, _, _):
         with session.connect(NAME, port, timeout=60) as job:
-            for _ in range(size >> 20):
-                job.sendall(block)
+            for i in range(n):
+                job.sendall(blocks[i % 16])
             job.shutdown(socket.SHUT_WR)
-            down = hashlib.sha256(egress.read_all(job)).hexdigest()
-        tap.equal((digests["up"], down), (expected, expected), "digests of upload and download")
+            digests["down"] = take(job, hashlib.sha256(), bytearray(1 << 20))
+        tap.equal(digests, {"up": expected.hexdigest(), "down": expected.hexdigest()}, "digests")
         report = session.close()
-        tap.equal((report["bytes_in"], report["bytes_out"]), (size, size), "bytes")
+        tap.equal((report["bytes_in"], report["bytes_out"]), (n << 20, n << 20), "bytes")
 
 
 def half_close_of_the_server():
@@ -746,6 +751,18 @@ def net_6():
         tap.equal((report["denied"], report["log"][0]["end"]), ([], "done"))
 
 
+def row_26_slow_head():
+    """Who does not say in time whom it wants is refused, whatever it sends a byte at a time."""
+    for kind, begin in (("tls", b"\x16\x03\x01"), ("http", b"GET / HTTP/1.1\r\nHost: ")):
+        with serving(type=kind, head_ms=200) as (session, port, server, _):
+            with session.connect(NAME, port) as job:
+                job.sendall(begin)
+                tap.equal(egress.read_all(job), "reset", kind)
+            tap.equal(server.n_connections, 0, "connections")
+            row, = denied(session.close(), "limit")
+            tap.equal(row["reason"], "head")
+
+
 def row_26_bytes():
     with serving(bytes=100000) as (session, port, _, _):
         with session.connect(NAME, port) as job:
@@ -1083,7 +1100,7 @@ def hidden():
 
 def main():
     tap.case("one name is answered, relayed and reported", one_name)
-    tap.case("64 MiB each way arrive whole", large_both_ways)
+    tap.case("1 GiB each way arrives whole", large_both_ways)
     tap.case("a server that has ended is still sent to", half_close_of_the_server)
     tap.case("IPv6 within and outside", ipv6)
     tap.case("an address that does not answer is followed by the next", happy_eyeballs)
@@ -1115,6 +1132,7 @@ def main():
     tap.case("row 26: connections at one time", row_26_connections)
     tap.case("row 26: idle connections", row_26_idle)
     tap.case("NET-06: a stream that is slow", net_6)
+    tap.case("row 26: heads that do not come", row_26_slow_head)
     tap.case("row 26: bytes", row_26_bytes)
     tap.case("row 26: a reader that does not read", row_26_slow_reader)
     tap.case("row 26: memory of 1,000 idle connections", row_26_idle_memory)
