@@ -8,11 +8,11 @@
  */
 
 #include "basic/string-util.h"
+#include "egress/buffer-pool.h"
 #include "egress/counts.h"
 #include "egress/curl-loop.h"
 #include "egress/host-address.h"
 #include "egress/loop.h"
-#include "egress/buffer-pool.h"
 #include "egress/secret.h"
 #include "egress/session-document.h"
 #include "ipc/proto.h"

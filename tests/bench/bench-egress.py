@@ -238,14 +238,16 @@ def job(program, where, upstream_port, authority, answers):
         return asked(count, f"http://api.crate.internal/{what}/", "--connect-to", f"::{address}")
 
     return {**{name: lambda verb=verb: verb(connect) for name, verb in VERBS.items()},
-            "made-resolved": lambda: made(lambda: connect(PASSING)), "hold": hold, "release": release, "ask": ask}
+            "made-resolved": lambda: made(lambda: connect(PASSING)), "hold": hold,
+            "release": release, "ask": ask}
 
 
 def credential(port, authority):
     return {"upstream": f"https://{upstream.HOST}:{port}", "secret": "token",
             "attach": {"as": "bearer"}, "addresses": [egress.OUTSIDE + "/32"],
-            "ca": authority.ca, "operations": {"get": {"method": "GET", "path": "/get/{n:int}"},
-                                               "once": {"method": "GET", "path": "/once/{n:int}"}}}
+            "ca": authority.ca,
+            "operations": {what: {"method": "GET", "path": f"/{what}/{{n:int}}"}
+                           for what in ("get", "once")}}
 
 
 def measure(ways, rounds):
@@ -304,11 +306,13 @@ class Bench:
         self.within("hold")
         more = memory_of(pid) - before
         self.within("release")
-        self.bar(more <= 64 << 20, f"{IDLE} idle connections: {more / (1 << 20):.1f} MiB, at most 64")
+        self.bar(more <= 64 << 20,
+                 f"{IDLE} idle connections: {more / (1 << 20):.1f} MiB, at most 64")
 
     def operations(self, port, authority, rounds):
         options = ("--cacert", authority.ca, "--resolve",
-                   f"{upstream.HOST}:{port}:{egress.OUTSIDE}", "-H", f"Authorization: Bearer {SECRET}")
+                   f"{upstream.HOST}:{port}:{egress.OUTSIDE}",
+                   "-H", f"Authorization: Bearer {SECRET}")
         url = f"https://{upstream.HOST}:{port}/"
         for what, count, text in (("once", 1, "a request, all connections new"),
                                   ("get", 1 + WARM, "a request, all connections kept")):
