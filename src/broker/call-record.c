@@ -152,6 +152,12 @@ bool call_record_operation(Call *call, const EgressOperation *operation) {
                 .bytes_out = operation->bytes_out,
                 .usec = operation->usec,
                 .n_dropped = operation->n_dropped,
+                .tokens_in = operation->tokens_in == PROTO_EGRESS_TOKENS_NONE
+                                     ? AUDIT_TOKENS_NONE
+                                     : operation->tokens_in,
+                .tokens_out = operation->tokens_out == PROTO_EGRESS_TOKENS_NONE
+                                      ? AUDIT_TOKENS_NONE
+                                      : operation->tokens_out,
         };
 
         metering_operation(call->manager, operation);

@@ -146,19 +146,31 @@ static json_t *body_to_json(const StrBuf *body, const char **ret_encoding) {
         return json_stringn(text, size);
 }
 
+static json_t *count_to_json(uint64_t count) {
+        return count == PROTO_EGRESS_TOKENS_NONE ? json_null() : json_integer((json_int_t) count);
+}
+
+static json_t *tokens_to_json(const EgressOperation *told) {
+        if (!told || (told->tokens_in == PROTO_EGRESS_TOKENS_NONE &&
+                      told->tokens_out == PROTO_EGRESS_TOKENS_NONE))
+                return json_null();
+        return json_pack("{s:o,s:o}", "input", count_to_json(told->tokens_in), "output",
+                         count_to_json(told->tokens_out));
+}
+
 static json_t *outcome_to_json(const OperationOutcome *outcome) {
         const OperationAnswer *answer = outcome->answer;
         const char *encoding;
         json_t *body = body_to_json(&answer->body, &encoding);
 
-        return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:I,s:s?,s:s?,s:f}", "credential",
+        return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:I,s:o,s:s?,s:s?,s:f}", "credential",
                          outcome->tool->credential->name, "operation",
                          outcome->tool->operation->name, "status",
                          answer->status > 0 ? json_integer(answer->status) : json_null(), "headers",
                          answer->headers ? json_incref(answer->headers) : json_object(), "body",
                          body, "body_encoding", encoding, "bytes", (json_int_t) answer->body.size,
-                         "reason", outcome->reason, "text", outcome->text, "ms",
-                         (double) outcome->usec / USEC_PER_MSEC);
+                         "tokens", tokens_to_json(outcome->told), "reason", outcome->reason, "text",
+                         outcome->text, "ms", (double) outcome->usec / USEC_PER_MSEC);
 }
 
 /* What was answered, under a line that says how if that is not simply well. */

@@ -368,6 +368,7 @@ static int operation_finish(Call *call, ExecutorResult *ret_result) {
         OperationCall *operation = call->execution;
         OperationOutcome outcome = {.tool = operation->tool,
                                     .answer = &operation->answer,
+                                    .told = operation->is_told ? &operation->told : NULL,
                                     .reason =
                                             call->lost ? "broker.stopped" : find_reason(operation),
                                     .usec = operation->usec};

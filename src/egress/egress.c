@@ -170,12 +170,17 @@ static bool on_operation(void *userdata, const SessionOperation *operation) {
 
         if (!operation)
                 return opening->egress->answers.n < ANSWERS_ROOM;
-        message = (EgressOperation){.status = (uint32_t) operation->status,
-                                    .denied = operation->denied,
-                                    .bytes_out = operation->bytes_out,
-                                    .bytes_in = operation->bytes_in,
-                                    .usec = operation->usec,
-                                    .n_dropped = operation->n_dropped};
+        message = (EgressOperation){
+                .status = (uint32_t) operation->status,
+                .denied = operation->denied,
+                .bytes_out = operation->bytes_out,
+                .bytes_in = operation->bytes_in,
+                .usec = operation->usec,
+                .n_dropped = operation->n_dropped,
+                .tokens_in =
+                        operation->has_tokens_in ? operation->tokens_in : PROTO_EGRESS_TOKENS_NONE,
+                .tokens_out = operation->has_tokens_out ? operation->tokens_out
+                                                        : PROTO_EGRESS_TOKENS_NONE};
 
         put_word(message.credential, sizeof(message.credential), operation->credential);
         put_word(message.operation, sizeof(message.operation),

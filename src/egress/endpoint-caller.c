@@ -96,6 +96,18 @@ static Caller *caller_free(Caller *caller) {
         return NULL;
 }
 
+/* Of the exchange that is under way, or at its end. */
+static void caller_take_use(Caller *caller) {
+        const Usage *usage = exchange_get_usage(caller->exchange);
+        SessionOperation *what = &caller->what;
+
+        exchange_get_bytes(caller->exchange, &what->bytes_out, &what->bytes_in);
+        what->has_tokens_in = usage->has_input;
+        what->has_tokens_out = usage->has_output;
+        what->tokens_in = usage->input;
+        what->tokens_out = usage->output;
+}
+
 static void caller_tell(Caller *caller, const char *reason, int status, bool denied) {
         Session *session = caller->session;
 
@@ -237,7 +249,7 @@ static void on_end(void *userdata, const ExchangeFault *fault) {
         bool answered = caller->answered;
         int r = 0;
 
-        exchange_get_bytes(caller->exchange, &caller->what.bytes_out, &caller->what.bytes_in);
+        caller_take_use(caller);
         caller->exchange = NULL;
         if (fault && answered) {
                 caller_tell(caller, caller->lost ? "job.gone" : fault->reason, caller->what.status,
@@ -592,8 +604,7 @@ static void caller_refuse_size(Caller *caller) {
 /* A job that has gone away in the middle of an answer: what was under way is broken off. */
 static void caller_lose(Caller *caller) {
         if (caller->exchange) {
-                exchange_get_bytes(caller->exchange, &caller->what.bytes_out,
-                                   &caller->what.bytes_in);
+                caller_take_use(caller);
                 caller_tell(caller, "job.gone", caller->what.status, false);
         }
         caller_free(caller);

@@ -41,9 +41,11 @@ struct Exchange {
         size_t head_size;
         uint64_t begun_usec, bytes_out, bytes_in;
         ExchangeFault fault; /* reason NULL: none found yet */
-        bool length_said;    /* of the answer */
-        bool sent;           /* as far as is known */
-        bool answered;       /* on_head was called */
+        Usage usage;
+        bool has_usage;   /* the answer is of a type that may tell of it */
+        bool length_said; /* of the answer */
+        bool sent;        /* as far as is known */
+        bool answered;    /* on_head was called */
         bool paused;
 };
 
@@ -96,6 +98,10 @@ static void exchange_end(Exchange *exchange) {
 static void set_fault(Exchange *exchange, int status, const char *reason, const char *text) {
         if (!exchange->fault.reason)
                 exchange->fault = (ExchangeFault){status, reason, text};
+}
+
+const Usage *exchange_get_usage(const Exchange *exchange) {
+        return &exchange->usage;
 }
 
 void exchange_get_bytes(const Exchange *exchange, uint64_t *ret_out, uint64_t *ret_in) {
@@ -203,6 +209,16 @@ static void note_length(Exchange *exchange, const char *line, size_t size) {
         exchange->length_said = true;
 }
 
+/* JSON, and events of a stream. */
+static void look_at_type(Exchange *exchange, const char *line, size_t size) {
+        const char *value;
+        size_t n;
+
+        if (field_is(line, size, "content-type", &value, &n))
+                exchange->has_usage =
+                        memmem(value, n, "json", 4) || memmem(value, n, "event-stream", 12);
+}
+
 static bool end_head(Exchange *exchange) {
         curl_off_t length = -1;
         long status = 0;
@@ -245,6 +261,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
                 exchange->length_said = false;
                 ok = true;
         } else {
+                look_at_type(exchange, line, length);
                 note_length(exchange, line, length);
                 ok = check_coding(exchange, line, length) && take_field(exchange, line, length);
         }
@@ -273,6 +290,8 @@ static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
                           "the upstream's answer is longer than response.max_bytes");
                 return 0;
         }
+        if (exchange->has_usage)
+                usage_scan(&exchange->usage, data, whole);
         if (redactor_add(exchange->redactor, data, whole, &out) < 0 || !pass_on(exchange, &out))
                 return 0;
         return whole;

@@ -13,6 +13,7 @@
 #include "egress/redact.h"
 #include "egress/resolver.h"
 #include "egress/session-document.h"
+#include "egress/usage.h"
 #include "policy/credential.h"
 
 /* A credential of one session, ready to be used. */
@@ -72,5 +73,7 @@ int exchange_new(const ExchangeHost *host, const Vault *vault, const ExchangeReq
 void exchange_resume(Exchange *exchange);
 /* Breaks it off. NULL is ignored. */
 Exchange *exchange_free(Exchange *exchange);
+/* What the answer told of tokens, so far. */
+const Usage *exchange_get_usage(const Exchange *exchange);
 /* Of the content: sent, and received from the upstream. */
 void exchange_get_bytes(const Exchange *exchange, uint64_t *ret_out, uint64_t *ret_in);

@@ -37,6 +37,8 @@ typedef struct SessionOperation {
         int status;                 /* that the job got */
         bool denied;                /* nothing was sent */
         uint64_t bytes_out, bytes_in, usec;
+        bool has_tokens_in, has_tokens_out; /* the answer told of them */
+        uint64_t tokens_in, tokens_out;
         uint64_t n_dropped;     /* that were not told of before this one */
         char digest[65];        /* SHA-256 of method, path, query and content; "": none */
         const char *parameters; /* as they are told to the host; NULL: none */

@@ -177,6 +177,9 @@ json_t *operation_tool_input(const Operation *operation) {
         return NULL;
 }
 
+static const SchemaMember tokens_members[] = {
+        {.name = "input", .type = "integer?"}, {.name = "output", .type = "integer?"}, {}};
+
 static const SchemaMember answer_members[] = {
         {.name = "credential", .type = "string", .required = true},
         {.name = "operation", .type = "string", .required = true},
@@ -191,6 +194,10 @@ static const SchemaMember answer_members[] = {
         {.name = "body", .type = "string", .required = true},
         {.name = "body_encoding", .type = "string", .choices = encoding_choices},
         {.name = "bytes", .type = "integer", .description = "of the body"},
+        {.name = "tokens",
+         .type = "object?",
+         .members = tokens_members,
+         .description = "of a language model, as its answer told"},
         {.name = "reason",
          .type = "string?",
          .required = true,

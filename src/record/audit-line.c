@@ -292,6 +292,22 @@ static int add_operation_hashes(StrBuf *body, const AuditOperation *operation) {
         return r < 0 ? error_trace(r) : strbuf_append_byte(body, '}');
 }
 
+static int add_tokens(StrBuf *body, const AuditOperation *operation) {
+        const uint64_t counts[] = {operation->tokens_in, operation->tokens_out};
+        static const char *const names[] = {"input", "output"};
+        int r;
+
+        if (counts[0] == AUDIT_TOKENS_NONE && counts[1] == AUDIT_TOKENS_NONE)
+                return 0;
+        r = strbuf_append_string(body, ",\"tokens\":{");
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(counts); i++)
+                r = counts[i] == AUDIT_TOKENS_NONE
+                            ? strbuf_appendf(body, "%s\"%s\":null", i > 0 ? "," : "", names[i])
+                            : strbuf_appendf(body, "%s\"%s\":%" PRIu64, i > 0 ? "," : "", names[i],
+                                             counts[i]);
+        return r < 0 ? error_trace(r) : error_trace(strbuf_append_byte(body, '}'));
+}
+
 int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                          const AuditOperation *operation) {
         const char *name = *operation->operation ? operation->operation : NULL;
@@ -313,6 +329,8 @@ int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                                    ",\"out\":%" PRIu64 "},\"dropped\":%" PRIu64,
                                    operation->status, (double) operation->usec / USEC_PER_MSEC,
                                    operation->bytes_in, operation->bytes_out, operation->n_dropped);
+        if (r == 0)
+                r = add_tokens(body, operation);
         if (r == 0)
                 r = add_operation_hashes(body, operation);
         if (r == 0)

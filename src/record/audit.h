@@ -71,6 +71,8 @@ typedef struct AuditEnd {
         AuditData result; /* the answer as it was sent; none if nobody wants it any more */
 } AuditEnd;
 
+#define AUDIT_TOKENS_NONE UINT64_MAX
+
 /* A request with a credential, of a job that runs. */
 typedef struct AuditOperation {
         const char *credential, *operation; /* operation "": it was none of the job's */
@@ -80,7 +82,8 @@ typedef struct AuditOperation {
         bool denied;
         uint32_t status;
         uint64_t bytes_in, bytes_out, usec;
-        uint64_t n_dropped; /* refused before this one, which have no line */
+        uint64_t n_dropped;             /* refused before this one, which have no line */
+        uint64_t tokens_in, tokens_out; /* of a language model; AUDIT_TOKENS_NONE: not told */
 } AuditOperation;
 
 /* What a job reached, or was not let reach: names that it asked for, and connections. NULL or 0:

@@ -186,7 +186,7 @@ def works():
         tap.equal(record, {
             "credential": "api", "operation": "get", "status": 200,
             "headers": {"content-type": "application/json", "x-ratelimit-remaining": "5"},
-            "body": '{"a": 1}', "body_encoding": "utf-8", "bytes": 8, "reason": None, "text": None})
+            "body": '{"a": 1}', "body_encoding": "utf-8", "bytes": 8, "tokens": None, "reason": None, "text": None})
         request, = p.server.requests
         tap.equal((request.method, request.target, request.field("authorization")),
                   ("GET", "/get/me/7?per_page=50&state=open", ["Bearer " + SECRET]))
@@ -395,6 +395,28 @@ def counted():
                        if span.name == "api.small"], ["response.size"])
         run = p.run("sh", "-c", command, operations=["api.*"], options=["--json"])
         tap.equal(run.record["operations"], rows, "of agentcrate-run")
+
+
+def tokens():
+    """What a language model says that it took, in JSON and in a stream, for tools and for jobs."""
+    events = (b'data: {"message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n'
+              b'data: {"delta":{"text":"\\"usage\\":{}"}}\n\n'
+              b'data: {"usage":{"output_tokens":15}}\n\n')
+    rows = [
+        (upstream.reply('{"usage": {"prompt_tokens": 9, "completion_tokens": 12}}',
+                        fields=["Content-Type: application/json"]), {"input": 9, "output": 12}),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + events,
+         {"input": 25, "output": 15}),
+        (upstream.reply('{"usage": {"prompt_tokens": 9}}', fields=["Content-Type: text/plain"]),
+         None),
+    ]
+    for answer, expected in rows:
+        with serve(answer) as (_, broker, client):
+            tap.equal(client.call("api_plain")["structuredContent"]["tokens"], expected)
+            client.exec(command="curl -sS $API_URL/plain", operations=["api.plain"])
+            broker.stop()
+            tap.equal([line.get("tokens") for line in lines_of(broker, "operation")],
+                      [expected] * 2)
 
 
 def digest():
@@ -609,7 +631,7 @@ def in_both_eras():
 
 def tests():
     for fn in (listed, listed_as_far_as_policy_goes, schemas, works, contents, wrong_arguments,
-               who_may, two_tenants, narrowed, list_changes, not_on_record, counted, digest, statuses, misbehaving, dead, echo,
+               who_may, two_tenants, narrowed, list_changes, not_on_record, counted, tokens, digest, statuses, misbehaving, dead, echo,
                per_minute, streams, cancelled, client_gone, egress_killed, many_at_once,
                in_both_eras):
         tap.case(fn.__name__.replace("_", " "), fn)
