@@ -13,6 +13,7 @@
 #include "crate/build-root.h"
 #include "crate/host-sockets.h"
 #include "crate/mount-table.h"
+#include "crate/own-guard.h"
 #include "policy/seccomp.h"
 
 #define CRATE_HOME "/home/agent"
@@ -140,6 +141,8 @@ static int fill_table(const CrateRequest *request, bool reaches_names, MountTabl
                 mount_table_force_late(table, request->workspace ? CRATE_WORKSPACE : "");
                 r = host_sockets_hide(table, ret_error);
         }
+        if (r == 0)
+                r = own_folders_guard(table, ret_error);
         if (r == 0)
                 r = mount_table_arrange(table, ret_error);
         return r;

@@ -27,20 +27,6 @@ static bool entry_may_hold_sockets(const MountEntry *entry) {
         return true;
 }
 
-/* The path in the crate of a host path that this entry shows; NULL if it does not. Owned by the
- * caller. */
-static char *entry_target(const MountEntry *entry, const char *host) {
-        const char *rest = string_after(host, entry->source);
-        char *target = NULL;
-
-        /* The root folder ends in the slash that others are followed by. */
-        if (rest && string_equal(entry->source, "/"))
-                rest = host;
-        if (!rest || *rest != '/' || !rest[1])
-                return NULL;
-        return asprintf(&target, "%s%s", entry->path, rest) < 0 ? NULL : target;
-}
-
 static int collect_targets(const MountTable *table, const char *host, StrV *targets) {
         struct stat st;
         int r;
@@ -53,7 +39,7 @@ static int collect_targets(const MountTable *table, const char *host, StrV *targ
 
                 if (!entry_may_hold_sockets(&table->entries[i]))
                         continue;
-                target = entry_target(&table->entries[i], host);
+                target = mount_entry_target(&table->entries[i], host);
                 if (!target)
                         continue;
                 r = strv_append(targets, target);
@@ -106,14 +92,10 @@ static int read_sockets(const MountTable *table, StrV *targets) {
 static int hide_socket(MountTable *table, const char *target, CrateError *ret_error) {
         int r;
 
-        r = mount_table_add(table, MOUNT_HIDE, target, NULL, 0, false, ret_error);
-        if (r != 0)
-                return r;
-        /* It may be gone before the crate is made, and then there is nothing to cover. */
-        for (size_t i = 0; i < table->n_entries; i++)
-                if (string_equal(table->entries[i].path, target))
-                        table->entries[i].vanishing = true;
-        return strv_appendf(&table->notes, "hidden: %s is a socket of a host program", target);
+        r = mount_table_add_hidden(table, target, ret_error);
+        return r != 0 ? r
+                      : strv_appendf(&table->notes, "hidden: %s is a socket of a host program",
+                                     target);
 }
 
 int host_sockets_hide(MountTable *table, CrateError *ret_error) {

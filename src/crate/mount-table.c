@@ -137,6 +137,30 @@ int mount_table_add(MountTable *table, MountKind kind, const char *path, const c
         return r;
 }
 
+char *mount_entry_target(const MountEntry *entry, const char *host) {
+        const char *rest = string_after(host, entry->source);
+        char *target = NULL;
+
+        /* The root folder ends in the slash that others are followed by. */
+        if (rest && string_equal(entry->source, "/"))
+                rest = host;
+        if (!rest || *rest != '/' || !rest[1])
+                return NULL;
+        return asprintf(&target, "%s%s", entry->path, rest) < 0 ? NULL : target;
+}
+
+int mount_table_add_hidden(MountTable *table, const char *path, CrateError *ret_error) {
+        int r;
+
+        r = mount_table_add(table, MOUNT_HIDE, path, NULL, 0, false, ret_error);
+        if (r != 0)
+                return r;
+        for (size_t i = 0; i < table->n_entries; i++)
+                if (string_equal(table->entries[i].path, path))
+                        table->entries[i].vanishing = true;
+        return 0;
+}
+
 bool mount_table_has(const MountTable *table, const char *path) {
         return mount_table_find(table, path) != NULL;
 }

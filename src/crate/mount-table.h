@@ -74,6 +74,12 @@ void mount_table_force_late(MountTable *table, const char *path);
  * left out. cover is kept. */
 int mount_table_add_cover(MountTable *table, const char *path, const char *cover, bool required,
                           CrateError *ret_error);
+/* Covers what a host path leads to in the crate. It may be gone before the crate is made, and then
+ * there is nothing to cover. */
+int mount_table_add_hidden(MountTable *table, const char *path, CrateError *ret_error);
+/* The path in the crate of a host path below the source of this entry; NULL if it shows none. Owned
+ * by the caller. */
+char *mount_entry_target(const MountEntry *entry, const char *host);
 /* Whether something was added at that very path. */
 bool mount_table_has(const MountTable *table, const char *path);
 /* Sorts, resolves links in targets, decides stages, drops what cannot be hidden. */

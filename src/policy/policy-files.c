@@ -9,6 +9,7 @@
 
 #include "basic/error.h"
 #include "basic/macros.h"
+#include "basic/own-folders.h"
 #include "basic/utf8.h"
 #include "policy/reader.h"
 
@@ -16,22 +17,17 @@
 
 int policy_instance_dirs(PolicyInstance instance, StrV *ret_dirs) {
         _cleanup_(strv_done) StrV dirs = STRV_NULL;
-        bool user = instance == POLICY_USER && geteuid() != 0;
         const char *data = secure_getenv("AGENTCRATE_DATA_DIR");
-        const char *config = secure_getenv("XDG_CONFIG_HOME");
-        const char *home = secure_getenv("HOME");
+        _cleanup_(freep) char *config = NULL;
         int r;
 
         r = strv_append(&dirs, string_empty(data) ? DATADIR : data);
         if (r == 0)
                 r = strv_append(&dirs, SYSCONFDIR);
-        /* What is not absolute is to be ignored, says the XDG specification. */
-        if (r == 0 && user) {
-                if (config && config[0] == '/')
-                        r = strv_appendf(&dirs, "%s/agentcrate", config);
-                else if (home && home[0] == '/')
-                        r = strv_appendf(&dirs, "%s/.config/agentcrate", home);
-        }
+        if (r == 0 && instance == POLICY_USER)
+                r = own_config_folder(&config);
+        if (r == 0 && config)
+                r = strv_append(&dirs, config);
         if (r < 0)
                 return error_trace(r);
 

@@ -9,8 +9,8 @@
 
 #include "basic/diag.h"
 #include "basic/error.h"
+#include "basic/own-folders.h"
 
-#define SYSTEM_FOLDER "/var/log/agentcrate"
 #define LOG_NAME "audit.jsonl"
 #define LOG_SUFFIX ".jsonl"
 #define COMPANION_MAX sizeof(".cut-18446744073709551615-99")
@@ -18,24 +18,17 @@
 #define unusable(ret_text, ...) outcome_text(AUDIT_E_UNUSABLE, (ret_text), __VA_ARGS__)
 
 int audit_default_path(char **ret_path, char **ret_text) {
-        const char *given = secure_getenv("AGENTCRATE_STATE_DIR");
-        const char *state = secure_getenv("XDG_STATE_HOME");
-        const char *home = secure_getenv("HOME");
-        int n;
+        _cleanup_(freep) char *folder = NULL;
+        int r;
 
-        if (!string_empty(given) && given[0] == '/')
-                n = asprintf(ret_path, "%s/" LOG_NAME, given);
-        else if (geteuid() == 0)
-                n = asprintf(ret_path, SYSTEM_FOLDER "/" LOG_NAME);
-        else if (!string_empty(state) && state[0] == '/')
-                n = asprintf(ret_path, "%s/agentcrate/" LOG_NAME, state);
-        else if (!string_empty(home) && home[0] == '/')
-                n = asprintf(ret_path, "%s/.local/state/agentcrate/" LOG_NAME, home);
-        else
+        r = own_state_folder(&folder);
+        if (r < 0)
+                return error_trace(r);
+        if (!folder)
                 return unusable(ret_text, "there is no place for the audit log: neither "
                                           "XDG_STATE_HOME nor HOME is an absolute path; set one, "
                                           "or audit.path in agentcrated.json");
-        return n < 0 ? error_origin(-ENOMEM) : 0;
+        return asprintf(ret_path, "%s/" LOG_NAME, folder) < 0 ? error_origin(-ENOMEM) : 0;
 }
 
 void audit_place_done(AuditPlace *place) {

@@ -32,6 +32,31 @@ def refused(words, *arguments, rc=125, **kwargs):
         tap.contains(ran.errors, word, "message")
 
 
+# --- our own folders ---
+
+def own_folders():
+    """What says what a job may do, and what it did, is not a job's to change or to read."""
+    home = tap.folder("home")
+    config, state = os.path.join(home, ".config"), os.path.join(home, "state")
+    env = tap.clean_env(XDG_CONFIG_HOME=config, AGENTCRATE_STATE_DIR=state)
+    words = ["where AgentCrate's own policy, secrets or logs are", home]
+    # A job could make what is not there yet.
+    refused(words, "-w", home, "--", "true", env=env)
+    tap.write(os.path.join(state, "audit.jsonl"), "canary")
+    tap.write(os.path.join(config, "agentcrate/credentials/token"), "canary")
+    os.mkdir(os.path.join(home, "src"))
+    os.symlink("state", os.path.join(home, "link"))
+    for place in home, state, "/":
+        refused(words[:1], "-w", place, "--", "true", env=env)
+    refused(words[:1], "--rw", home, "--", "true", env=env)
+    refused(words[:1], "--ro", state, "--", "true", env=env)
+    files = "state/audit.jsonl link/audit.jsonl" + (
+        " .config/agentcrate/credentials/token" if tap.WHO == "user" else "")
+    text = f'cd /workspace && for f in {files}; do cat $f && exit 1; done; ls src'
+    tap.shell(text, options=["-w", f"{home}:ro"], env=env).expect(0, out="")
+    tap.shell("touch x", options=["-w", os.path.join(home, "src")], env=env).expect(0)
+
+
 # --- mistakes ---
 
 MISTAKES = [
@@ -362,6 +387,7 @@ def main():
     tap.case("mistake: no templates", no_templates)
     tap.case("a failure of the runner names its step", failed_step)
     tap.case("a limit of the caller on the size of files", file_size)
+    tap.case("AgentCrate's own folders", own_folders)
     for option in "--workspace", "--ro", "--rw":
         tap.case(f"mistake: path of {option}", paths, option)
     tap.case("ENV-01 longest argument", long_argument)
