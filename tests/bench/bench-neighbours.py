@@ -3,14 +3,16 @@
 """bench-neighbours.py [-n RUNS]
 
 What a job pays for its neighbours: sandbox_exec of /usr/bin/true over the UNIX socket while the
-broker is idle, at the moment in which a job of 256 processes is destroyed, while such jobs are
-started and destroyed, and while a fork bomb, a memory hog and a flood of output run at once in three
-other crates. Every neighbour has a limit that it meets, and is started again as soon as it has
-ended, so that each call has all of them beside it.
+broker is idle, at the moment in which a job of 256 processes is destroyed, at that in which so many
+outside of any crate are killed, while such jobs are started and destroyed, and while a fork bomb, a
+memory hog and a flood of output run at once in three other crates. Every neighbour has a limit that
+it meets, and is started again as soon as it has ended, so that each call has all of them beside it.
 """
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -113,6 +115,20 @@ def measure_destruction(broker, client, runs):
     return samples
 
 
+def measure_killing(client, runs):
+    """The same just when 256 processes are killed that no broker knows: what is the kernel's share."""
+    samples = []
+    for _ in range(runs):
+        crowd = subprocess.Popen(SLEEPERS["argv"], start_new_session=True)
+        while len(machine.descendants(crowd.pid)) < 255:
+            time.sleep(0.02)
+        os.killpg(crowd.pid, signal.SIGKILL)
+        samples.append(exec_job(client, TRUE)[0])
+        crowd.wait()
+        time.sleep(0.5)
+    return samples
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=150, metavar="RUNS")
@@ -129,6 +145,8 @@ def main():
             told += [f"{name}: {end}" for end in ends]
         samples["just when a job of 256 processes is destroyed"] = measure_destruction(
             broker, client, options.n // 5)
+        samples["just when 256 processes outside are killed"] = measure_killing(
+            client, options.n // 5)
     table.print_table("a job and its neighbours", samples)
     print("\nhow the neighbours ended")
     for line in told:
