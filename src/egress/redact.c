@@ -11,8 +11,9 @@
 #define MARK_SIZE 8U
 /* The secret, its base64 at three offsets, and what else there is. */
 #define PATTERNS_MAX 5U
-/* The longest form of one byte: \u00xx. */
-#define FORM_MAX 6U
+/* Of the characters that end a line, so many may stand between two of base64: a stream of nothing
+ * else is not held back for ever. */
+#define BREAKS_MAX 4U
 
 typedef struct Pattern {
         Secret text;
@@ -105,6 +106,36 @@ static Fit fit_byte(const Pattern *pattern, char wanted, unsigned mode, const ch
                        : FIT_NO;
 }
 
+/* A character that ends a line. */
+static Fit fit_break(unsigned mode, const char *data, size_t size, size_t *ret_used) {
+        static const Pattern plain = {};
+        Fit fit = FIT_NO;
+
+        if (size > 1 && mode & MODE_JSON && *data == '\\' && (data[1] == 'n' || data[1] == 'r')) {
+                *ret_used = 2;
+                return FIT_YES;
+        }
+        for (const char *wanted = "\r\n"; *wanted && fit == FIT_NO; wanted++)
+                fit = fit_byte(&plain, *wanted, mode, data, size, ret_used);
+        return fit;
+}
+
+/* Base64 may be broken into lines anywhere. None of what a break begins with is a character of it,
+ * but in its forms, which are not those of a break. FIT_NO: there is another character. */
+static Fit skip_breaks(const Pattern *pattern, unsigned mode, const char *data, size_t size,
+                       size_t *at) {
+        Fit fit = FIT_YES;
+
+        for (size_t n = 0; pattern->is_base64 && n < BREAKS_MAX && fit == FIT_YES; n++) {
+                size_t used = 0;
+
+                fit = fit_break(mode, data + *at, size - *at, &used);
+                if (fit == FIT_YES)
+                        *at += used;
+        }
+        return fit;
+}
+
 /* In one mode there is one way only to read the bytes. */
 static Fit fit_pattern(const Pattern *pattern, unsigned mode, const char *data, size_t size,
                        size_t *ret_end) {
@@ -112,9 +143,11 @@ static Fit fit_pattern(const Pattern *pattern, unsigned mode, const char *data, 
 
         for (size_t i = 0; i < pattern->text.size; i++) {
                 size_t used = 0;
-                Fit fit =
-                        fit_byte(pattern, pattern->text.data[i], mode, data + at, size - at, &used);
+                Fit fit;
 
+                if (i > 0 && skip_breaks(pattern, mode, data, size, &at) == FIT_MORE)
+                        return FIT_MORE;
+                fit = fit_byte(pattern, pattern->text.data[i], mode, data + at, size - at, &used);
                 if (fit != FIT_YES)
                         return fit;
                 at += used;

@@ -4,9 +4,9 @@
 /*
  * Takes a secret out of a stream, however it is cut into pieces. Found are the secret as it is;
  * percent-encoded and JSON-escaped, each byte of it in any of the ways in which it can be, also
- * mixed; in base64, wherever in a longer text the secret stands, in either alphabet; and that in
- * turn percent-encoded or JSON-escaped. What else one can make of a secret (reversed, compressed,
- * in halves) is not, and no operation should lead to something that echoes.
+ * mixed; in base64, wherever in a longer text the secret stands, in either alphabet, in one line or
+ * in several; and that in turn percent-encoded or JSON-escaped. What else one can make of a secret
+ * (reversed, compressed, in halves) is not, and no operation should lead to something that echoes.
  *
  * Each occurrence is replaced by eight characters that no form of the secret has in it, so that
  * what stands around it cannot join to another one. Bytes are held back only while they could be

@@ -546,6 +546,11 @@ def forms():
     for n in range(3):
         found[f"base64 at {n}"] = base64.b64encode(b"x" * n + raw + b"y" * n)
         found[f"base64url at {n}"] = base64.urlsafe_b64encode(b"x" * n + raw + b"y" * n)
+    lines = base64.encodebytes(b"x" * 50 + raw)
+    found["base64 in lines"] = lines
+    found["base64 in lines of MIME"] = lines.replace(b"\n", b"\r\n")
+    found["base64 in lines, JSON"] = json.dumps(lines.decode()).encode()
+    found["base64 in lines of MIME, JSON"] = json.dumps(lines.decode().replace("\n", "\r\n")).encode()
     return found
 
 
@@ -553,14 +558,18 @@ def in_it(data):
     """Whether the secret can be had from it, without any of our code."""
     texts = [data, urllib.parse.unquote_to_bytes(data),
              data.replace(b"\\/", b"/").replace(b'\\"', b'"').replace(b"\\\\", b"\\")]
+    lines = data
+    for line_end in b"\r", b"\n", b"\\r", b"\\n":
+        lines = lines.replace(line_end, b"")
     raw = SECRET.encode()
     if any(raw in text for text in texts):
         return True
     for n in range(3):
         whole = base64.b64encode(b"\0" * n + raw)
         middle = whole[-(-n * 8 // 6):(n + len(raw)) * 8 // 6]
-        if middle in data or middle.replace(b"+", b"-").replace(b"/", b"_") in data:
-            return True
+        for text in data, lines:
+            if middle in text or middle.replace(b"+", b"-").replace(b"/", b"_") in text:
+                return True
     return False
 
 

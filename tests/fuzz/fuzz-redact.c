@@ -44,6 +44,36 @@ static void append_base64(const Secret *secret, size_t before, size_t behind, St
         append(out, text, strlen(text));
 }
 
+/* The part of a text from from to end, broken as lines of four are. */
+static void append_lines(const StrBuf *text, size_t from, size_t end, const char *line_end,
+                         StrBuf *out) {
+        for (size_t at = from; at < end; at++) {
+                if (at > from && at % 4 == 0)
+                        append(out, line_end, strlen(line_end));
+                append(out, text->data + at, 1);
+        }
+}
+
+/* Those of base64 in lines: the same before, and what its lines end with. */
+static const struct {
+        unsigned form;
+        const char *line_end;
+} lines[] = {
+        {0, "\n"}, {1, "\r\n"}, {5, "\\n"}, {3, "\\r\\n"}, {4, "%0D%0a"},
+};
+
+#define LINES_FIRST 10U
+#define FORMS (LINES_FIRST + ELEMENTSOF(lines))
+
+static void append_form(const Secret *secret, unsigned form, StrBuf *out);
+
+static void append_form_in_lines(const Secret *secret, unsigned i, StrBuf *out) {
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+
+        append_form(secret, lines[i].form, &text);
+        append_lines(&text, 0, text.size, lines[i].line_end, out);
+}
+
 static void append_form(const Secret *secret, unsigned form, StrBuf *out) {
         switch (form) {
         case 0:
@@ -68,6 +98,9 @@ static void append_form(const Secret *secret, unsigned form, StrBuf *out) {
         case 9:
                 append_escaped(secret, "\\u00", "0123456789ABCDEF", false, out);
                 break;
+        case LINES_FIRST ... FORMS - 1:
+                append_form_in_lines(secret, form - LINES_FIRST, out);
+                break;
         default:
                 append(out, secret->data, secret->size);
         }
@@ -86,18 +119,22 @@ static void run(const Secret *secret, const StrBuf *in, size_t piece, StrBuf *ou
 
 /* Without anything of the code under test. */
 static void check_absent(const Secret *secret, const StrBuf *out) {
-        for (unsigned form = 0; form < 11; form++) {
-                _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        for (unsigned form = 0; form <= FORMS; form++) {
+                _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL, part = STRBUF_NULL;
+                bool in_lines = form >= LINES_FIRST && form < FORMS;
+                unsigned plain = in_lines ? lines[form - LINES_FIRST].form : form;
                 size_t from = 0, end;
 
-                append_form(secret, form, &text);
+                append_form(secret, plain, &text);
                 end = text.size;
                 /* Of base64, the ends hold bits of what stands beside the secret. */
-                if (form < 6) {
-                        from = form % 3 + (form % 3 > 0);
-                        end = (secret->size + form % 3) * 8 / 6;
+                if (plain < 6) {
+                        from = plain % 3 + (plain % 3 > 0);
+                        end = (secret->size + plain % 3) * 8 / 6;
                 }
-                FUZZ_ASSERT(!memmem(out->data ?: "", out->size, text.data + from, end - from));
+                append_lines(&text, from, end, in_lines ? lines[form - LINES_FIRST].line_end : "",
+                             &part);
+                FUZZ_ASSERT(!memmem(out->data ?: "", out->size, part.data, part.size));
         }
 }
 
