@@ -138,7 +138,7 @@ static void caller_abort(Caller *caller) {
 /* --- writing --- */
 
 static void caller_watch(Caller *caller) {
-        uint32_t events = EPOLLRDHUP;
+        uint32_t events = 0;
 
         if (caller->out.size > 0)
                 events |= EPOLLOUT;
@@ -581,8 +581,11 @@ static bool caller_read(Caller *caller) {
 
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR;
-        if (n == 0)
-                return false;
+        if (n == 0) {
+                /* It asks no more; what it asked for is still to be written. */
+                caller->ending = true;
+                return !caller->draining && caller->out.size > 0;
+        }
         if (caller->draining)
                 return true;
         if (!http_parser_is_within(caller->parser) && caller->in.size == 0)
@@ -601,7 +604,8 @@ static void caller_refuse_size(Caller *caller) {
                       "the job has too many large requests under way: try again later");
 }
 
-/* A job that has gone away in the middle of an answer: what was under way is broken off. */
+/* A job that has gone away in the middle of an answer: what was under way is broken off. One that
+ * only has no more to ask has not: many close that direction once they have sent their request. */
 static void caller_lose(Caller *caller) {
         if (caller->exchange) {
                 caller_take_use(caller);
@@ -619,7 +623,7 @@ static void on_client(void *userdata, uint32_t events) {
                         return;
                 }
                 caller_refuse_size(caller);
-        } else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
+        } else if (events & (EPOLLHUP | EPOLLERR)) {
                 caller_lose(caller);
                 return;
         }
@@ -685,7 +689,7 @@ void caller_start(Listener *listener, int fd) {
         limits.body_max = listener->endpoint->body_max;
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         if (http_parser_new(&limits, &caller->parser) < 0 ||
-            loop_add(session->host.loop, &caller->client, EPOLLIN | EPOLLRDHUP) < 0 ||
+            loop_add(session->host.loop, &caller->client, EPOLLIN) < 0 ||
             loop_timer_set(session->host.loop, &caller->timer, now_usec() + REQUEST_USEC) < 0)
                 caller_free(caller);
 }

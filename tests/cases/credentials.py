@@ -15,6 +15,7 @@ import select
 import socket
 import ssl
 import sys
+import threading
 import time
 import types
 import urllib.parse
@@ -214,7 +215,6 @@ def streams():
             STATE["go"].clear()
         conn.sendall(b"0\r\n\r\n")
 
-    import threading  # pylint: disable=import-outside-toplevel
     STATE["go"] = threading.Event()
     with bench(answer) as b, b.connect() as job:
         job.settimeout(10)
@@ -773,6 +773,35 @@ def row_27():
         tap.equal(told["reason"], "job.gone")
 
 
+def half_closes():
+    """A job that has no more to ask gets its answer, and the end; one that stops amid a request the
+    end alone."""
+    def late(conn, _request):
+        STATE["asked"].set()
+        STATE["closed"].wait(10)
+        conn.sendall(upstream.reply(b"x" * 1000000))
+
+    STATE["asked"], STATE["closed"] = threading.Event(), threading.Event()
+    one = f"GET /get HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    with bench(late) as b:
+        with b.connect() as job:
+            job.settimeout(20)
+            job.sendall(one + one)
+            tap.check(STATE["asked"].wait(10), "nothing was asked")
+            job.shutdown(socket.SHUT_WR)
+            STATE["closed"].set()
+            got = egress.read_all(job)
+        tap.equal((got.count(b"HTTP/1.1 200 OK"), got.count(b"x"), got[-5:]),
+                  (2, 2000000, b"0\r\n\r\n"), "what came")
+        told = b.program.wait_operations(2)
+        tap.equal([row["reason"] for row in told], ["", ""], "reasons")
+        with b.connect() as job:
+            job.settimeout(20)
+            job.sendall(one[:-2])
+            job.shutdown(socket.SHUT_WR)
+            tap.equal(egress.read_all(job), b"", "answer to half a request")
+
+
 def slow_reader():
     """What a job does not read waits at its upstream."""
     size = 32 << 20
@@ -880,7 +909,7 @@ def row_62():
 
 def tests():
     for fn in (way_there_and_back, name_is_found, methods_and_bodies, keeps_connection, streams,
-               attachments, slow_reader, unusable_secrets, only_known_values):
+               attachments, half_closes, slow_reader, unusable_secrets, only_known_values):
         tap.case(fn.__name__.replace("_", " "), fn)
     for name, fn in sorted(globals().items()):
         if name.startswith("row_"):
