@@ -60,7 +60,8 @@ static bool next_field(Text *rest, Text *ret_line, Text *ret_name, Text *ret_val
         return true;
 }
 
-/* The name, with one dot behind it or none, and the port, which may be left out if it is 80. */
+/* The name, with one dot behind it or none, and the port, which may be left out: who does so names
+ * no other host, and where the connection leads is settled. */
 static bool is_our_host(const HttpGuard *guard, Text value) {
         size_t size = strlen(guard->name);
         char port[8];
