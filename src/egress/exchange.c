@@ -45,6 +45,7 @@ struct Exchange {
         bool has_usage;   /* the answer is of a type that may tell of it */
         bool length_said; /* of the answer */
         bool sent;        /* as far as is known */
+        bool within_head; /* its status line came */
         bool answered;    /* on_head was called */
         bool paused;
 };
@@ -111,6 +112,36 @@ void exchange_get_bytes(const Exchange *exchange, uint64_t *ret_out, uint64_t *r
 
 /* --- the answer's head --- */
 
+static bool is_word(const char *text, size_t size, const char *const *words, size_t n_words) {
+        for (size_t i = 0; i < n_words; i++)
+                if (strlen(words[i]) == size && strncasecmp(text, words[i], size) == 0)
+                        return true;
+        return false;
+}
+
+/* What follows the prefix of such a field. It is made of these words and nothing else, or a name
+ * could carry what is taken out of values. */
+static bool says_a_rate(const char *name, size_t size) {
+        static const char *const words[] = {
+                "after",  "bucket",  "day",       "global",   "hour",      "input",     "interval",
+                "limit",  "minute",  "month",     "name",     "nearlimit", "observed",  "output",
+                "policy", "project", "remaining", "requests", "reset",     "resettime", "resource",
+                "scope",  "second",  "seconds",   "status",   "tokens",    "unified",   "used",
+        };
+
+        for (;;) {
+                const char *end = memchr(name, '-', size);
+                size_t n = end ? (size_t) (end - name) : size;
+
+                if (!is_word(name, n, words, ELEMENTSOF(words)))
+                        return false;
+                if (!end)
+                        return true;
+                name += n + 1;
+                size -= n + 1;
+        }
+}
+
 static bool field_passes(const char *name, size_t size) {
         static const char *const names[] = {
                 "cache-control",
@@ -130,21 +161,15 @@ static bool field_passes(const char *name, size_t size) {
         static const char *const prefixes[] = {"x-ratelimit-", "ratelimit-",
                                                "anthropic-ratelimit-"};
 
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (strlen(names[i]) == size && strncasecmp(name, names[i], size) == 0)
-                        return true;
-        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
-                if (size > strlen(prefixes[i]) &&
-                    strncasecmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-                        return true;
-        return false;
-}
+        if (is_word(name, size, names, ELEMENTSOF(names)))
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++) {
+                size_t n = strlen(prefixes[i]);
 
-static bool is_token(const char *text, size_t size) {
-        for (size_t i = 0; i < size; i++)
-                if (!isalnum((unsigned char) text[i]) && text[i] != '-' && text[i] != '_')
-                        return false;
-        return size > 0;
+                if (size > n && strncasecmp(name, prefixes[i], n) == 0)
+                        return says_a_rate(name + n, size - n);
+        }
+        return false;
 }
 
 /* In a field there is one line, and the secret is not in it. */
@@ -153,7 +178,7 @@ static bool take_field(Exchange *exchange, const char *line, size_t size) {
         const char *colon = memchr(line, ':', size);
         size_t name = colon ? (size_t) (colon - line) : 0, at = name + 1;
 
-        if (!is_token(line, name) || !field_passes(line, name))
+        if (!field_passes(line, name))
                 return true;
         while (at < size && (line[at] == ' ' || line[at] == '\t'))
                 at++;
@@ -181,12 +206,28 @@ static bool field_is(const char *line, size_t size, const char *name, const char
         return true;
 }
 
+/* A name, and a colon right behind it. Whatever else a line can be, such as the rest of the field
+ * before it, may be a field to others that is none here. */
+static bool check_line(Exchange *exchange, const char *line, size_t size) {
+        const char *colon = memchr(line, ':', size);
+        size_t name = colon ? (size_t) (colon - line) : 0;
+
+        for (size_t i = 0; i < name; i++)
+                if (line[i] <= ' ' || line[i] >= 0x7f)
+                        name = 0;
+        if (name > 0)
+                return true;
+        set_fault(exchange, 502, "upstream.broken",
+                  "the head of the upstream's answer has a line that is no field");
+        return false;
+}
+
 /* Compressed, a secret would go through unseen. */
 static bool check_coding(Exchange *exchange, const char *line, size_t size) {
         const char *value;
         size_t n;
 
-        if (!field_is(line, size, "content-encoding", &value, &n) || n == 0 ||
+        if (!field_is(line, size, "content-encoding", &value, &n) ||
             (n == 8 && strncasecmp(value, "identity", n) == 0))
                 return true;
         set_fault(exchange, 502, "response.encoding",
@@ -223,8 +264,15 @@ static bool end_head(Exchange *exchange) {
         curl_off_t length = -1;
         long status = 0;
 
+        exchange->within_head = false;
         (void) curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
-        if (status >= 100 && status < 200)
+        /* Behind a 101 nobody asked for, anything may follow. */
+        if (status < 100 || status == 101 || status > 599) {
+                set_fault(exchange, 502, "upstream.broken",
+                          "the upstream's answer has a status that is none of a request's");
+                return false;
+        }
+        if (status < 200)
                 return true;
         (void) curl_easy_getinfo(exchange->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (length > 0 && (uint64_t) length > exchange->operation->response_max &&
@@ -256,14 +304,16 @@ static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
                 length--;
         if (length == 0)
                 ok = end_head(exchange);
-        else if (strncasecmp(line, "HTTP/", 5) == 0) {
+        else if (!exchange->within_head) {
                 strbuf_done(&exchange->fields);
                 exchange->length_said = false;
+                exchange->within_head = true;
                 ok = true;
         } else {
                 look_at_type(exchange, line, length);
                 note_length(exchange, line, length);
-                ok = check_coding(exchange, line, length) && take_field(exchange, line, length);
+                ok = check_line(exchange, line, length) && check_coding(exchange, line, length) &&
+                     take_field(exchange, line, length);
         }
         return ok ? whole : 0;
 }
@@ -280,6 +330,11 @@ static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
         Exchange *exchange = userdata;
         size_t whole = size * n;
 
+        if (!exchange->answered) {
+                set_fault(exchange, 502, "upstream.broken",
+                          "the upstream sent content without an answer");
+                return 0;
+        }
         if (!exchange->calls.has_room(exchange->userdata)) {
                 exchange->paused = true;
                 return CURL_WRITEFUNC_PAUSE;

@@ -606,6 +606,21 @@ def row_46():
         tap.lacks(got.data, b"X-Late")
 
 
+def row_46_names():
+    """The name of a field is none that the upstream can choose."""
+    secret = "canary-" + os.urandom(8).hex()
+    with bench(upstream.reply("x", fields=[
+            f"X-RateLimit-{secret}: 1", f"ratelimit-{secret.upper()}: 2", "X-RateLimit-: 3",
+            f"Anthropic-RateLimit-Limit-{secret}: 4", "X-RateLimit-Remaining: 5",
+            "anthropic-ratelimit-input-tokens-reset: 6", "RateLimit-Policy: 7"]),
+               env=secrets(token=secret)) as b:
+        got = b.ask()
+        tap.lacks(got.data.lower(), secret.encode(), "the answer")
+        tap.equal(sorted(got.fields), ["anthropic-ratelimit-input-tokens-reset", "connection",
+                                       "ratelimit-policy", "transfer-encoding",
+                                       "x-ratelimit-remaining"])
+
+
 def row_47():
     for coding in "gzip", "br", "deflate", "x-own":
         with bench(upstream.reply(gzip.compress(SECRET.encode()),
@@ -613,6 +628,25 @@ def row_47():
             b.failed("response.encoding")
     with bench(upstream.reply("x", fields=["Content-Encoding: identity"])) as b:
         tap.equal(b.ask().status, 200)
+
+
+def row_47_odd():
+    """Nor does it pass if its field is written so that it may be overlooked."""
+    packed = gzip.compress(SECRET.encode())
+    for field, reason in (("Content-Encoding:\r\n gzip", "response.encoding"),
+                          ("Content-Encoding: identity\r\n\tgzip", "upstream.broken"),
+                          ("Content-Encoding : gzip", "upstream.broken"),
+                          ("Content-Encoding", "upstream.broken"),
+                          ("Content-Encoding:", "response.encoding"),
+                          ("Content-Encoding: identity, gzip", "response.encoding")):
+        with bench(upstream.reply(packed, fields=["Vary: x", field])) as b:
+            try:
+                tap.lacks(b.failed(reason).data, packed, "the answer")
+            except tap.Failed as why:
+                raise tap.Failed(f"{field!r}: {why}") from None
+    # A field is no status line, whatever its name.
+    with bench(upstream.reply("x", fields=["ETag: a", "HTTP/x: y"])) as b:
+        tap.equal(b.ask().fields.get("etag"), "a")
 
 
 def row_48():
@@ -730,6 +764,24 @@ def row_57():
         tap.check(good["usec"] > 0, "no time was told")
         tap.equal((bad["parameters"], bad["denied"], large["operation"]), ({}, True, "create"))
         tap.lacks(json.dumps(b.program.operations), "owner/", "what was told")
+
+
+def row_49():
+    """An upstream that changes the protocol, or has no status, answers nothing: what it sends is not
+    taken for content, for the answer or for the next one."""
+    behind = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 5\r\n\r\nbehind"
+    change = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
+    for head in (change, b"HTTP/1.1 103 Early Hints\r\n\r\n" + change,
+                 b"HTTP/1.1 999 X\r\n\r\n", b"HTTP/1.1 600 X\r\n\r\n",
+                 b"HTTP/1.1 000 X\r\n\r\n"):
+        with bench(head + behind) as b:
+            try:
+                got = b.failed("upstream.broken")
+                tap.equal((got.status, got.whole), (502, True), "answer")
+                tap.lacks(got.data, b"behind", "the answer")
+                tap.lacks(got.data, b"Set-Cookie", "the answer")
+            except tap.Failed as why:
+                raise tap.Failed(f"{head!r}: {why}") from None
 
 
 def row_51():
