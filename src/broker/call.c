@@ -276,6 +276,14 @@ void call_add_output(Call *call, unsigned stream, const void *data, size_t size)
                 call_stream(call);
 }
 
+void call_skip_output(Call *call, size_t size) {
+        if (!call->client || call->cancelled)
+                return;
+
+        progress_skip(&call->progress, size);
+        call_stream(call);
+}
+
 void call_cancel(Call *call) {
         if (call->cancelled)
                 return;

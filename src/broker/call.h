@@ -49,6 +49,8 @@ int call_start(Client *client, Batch *batch, const JsonDoc *doc, const McpReques
 void call_finish(Call *call);
 /* New output of the job, for the stream. */
 void call_add_output(Call *call, unsigned stream, const void *data, size_t size);
+/* As much of it as the stream only tells of. */
+void call_skip_output(Call *call, size_t size);
 /* Sends what is pending in the stream, if the client takes it now. */
 void call_stream(Call *call);
 

@@ -33,6 +33,7 @@ typedef struct OperationCall {
         OperationAnswer answer;
         EgressOperation told;
         bool is_told;       /* what has become of it is known */
+        bool is_recorded;   /* and in the audit log, or policy goes on without */
         bool stopped;       /* by its caller */
         const char *failed; /* static: what else has ended it; NULL: nothing */
         char *text;         /* the same in a sentence, or NULL */
@@ -86,6 +87,7 @@ static void operation_close(OperationCall *operation) {
         operation->fd = fd_close(operation->fd);
         egress_end(operation->call->manager->egress, operation->session);
         (void) sd_event_source_set_time_relative(operation->timer, STOP_USEC);
+        (void) sd_event_source_set_enabled(operation->timer, SD_EVENT_ONESHOT);
 }
 
 static int on_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata) {
@@ -116,8 +118,13 @@ static void on_told(void *userdata, const EgressOperation *told) {
                 return;
         operation->told = *told;
         operation->is_told = true;
-        /* It is the only one. */
-        (void) call_record_operation(operation->call, told);
+        operation->is_recorded = call_record_operation(operation->call, told);
+        if (operation->is_recorded)
+                return;
+        operation->failed = "audit.record";
+        free(operation->text);
+        operation->text = strdup("what has come of it is withheld, for it cannot be recorded: the "
+                                 "audit log cannot be written; tell the operator of this broker");
 }
 
 static void on_ended(void *userdata, const EgressEnded *ended _unused_, int report_fd _unused_) {
@@ -145,11 +152,17 @@ static const EgressUser user = {
 
 static int watch(OperationCall *operation) {
         uint32_t events = operation->paused ? 0 : EPOLLIN;
+        int r;
 
+        if (!operation->io)
+                return 0;
         if (operation->request.size > 0)
                 events |= EPOLLOUT;
-        return operation->io ? error_trace(sd_event_source_set_io_events(operation->io, events))
-                             : 0;
+        r = sd_event_source_set_io_events(operation->io, events);
+        /* Off, not just without events: EPOLLHUP would be reported again and again. */
+        if (r >= 0)
+                r = sd_event_source_set_enabled(operation->io, events ? SD_EVENT_ON : SD_EVENT_OFF);
+        return r < 0 ? error_origin(r) : 0;
 }
 
 /* False: the other end is gone, of which more is read. */
@@ -163,6 +176,18 @@ static bool write_request(OperationCall *operation) {
                 strbuf_consume(&operation->request, (size_t) n);
         }
         return true;
+}
+
+/* The last size bytes of what has come. Where nothing may be given that is not on record, the
+ * stream tells only how much it is. */
+static void stream_content(OperationCall *operation, size_t size) {
+        const StrBuf *body = &operation->answer.body;
+        Call *call = operation->call;
+
+        if (audit_goes_on(call->manager->audit))
+                call_add_output(call, 0, body->data + body->size - size, size);
+        else
+                call_skip_output(call, size);
 }
 
 /* One piece. False: there is no more. */
@@ -182,9 +207,7 @@ static bool read_answer(OperationCall *operation) {
                 return false;
         }
         if (size > 0)
-                call_add_output(operation->call, 0,
-                                operation->answer.body.data + operation->answer.body.size - size,
-                                size);
+                stream_content(operation, size);
         return true;
 }
 
@@ -281,6 +304,10 @@ static int open_session(OperationCall *operation, char **ret_text) {
         return *ret_text ? EXECUTOR_E_REFUSED : error_origin(-ENOMEM);
 }
 
+static uint64_t usec_allowed(const OperationCall *operation) {
+        return operation->tool->operation->response_usec + SPARE_USEC;
+}
+
 static int add_sources(OperationCall *operation) {
         sd_event *event = operation->call->manager->event;
         int r;
@@ -289,9 +316,7 @@ static int add_sources(OperationCall *operation) {
                             operation);
         if (r >= 0)
                 r = sd_event_add_time_relative(event, &operation->timer, CLOCK_MONOTONIC,
-                                               operation->tool->operation->response_usec +
-                                                       SPARE_USEC,
-                                               0, on_time, operation);
+                                               usec_allowed(operation), 0, on_time, operation);
         return r < 0 ? error_origin(r) : 0;
 }
 
@@ -343,11 +368,18 @@ static void operation_stop(Call *call, bool grace _unused_) {
         operation_close(operation);
 }
 
+/* While the client does not read, agentcrate-egress is not the one that is late. */
 static void operation_pause(Call *call, bool pause) {
         OperationCall *operation = call->execution;
 
         operation->paused = pause;
+        if (!operation->io)
+                return;
         (void) watch(operation);
+        if (!pause)
+                (void) sd_event_source_set_time_relative(operation->timer, usec_allowed(operation));
+        (void) sd_event_source_set_enabled(operation->timer,
+                                           pause ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 /* --- what has come of it --- */
@@ -362,6 +394,12 @@ static const char *find_reason(const OperationCall *operation) {
         if (!operation->is_told)
                 return "endpoint.record";
         return operation->answer.status > 0 ? NULL : "egress.answer";
+}
+
+/* Nothing of the upstream's answer is given. */
+static void withhold(OperationCall *operation, OperationOutcome *outcome) {
+        operation_answer_done(&operation->answer);
+        outcome->told = NULL;
 }
 
 static int operation_finish(Call *call, ExecutorResult *ret_result) {
@@ -379,6 +417,8 @@ static int operation_finish(Call *call, ExecutorResult *ret_result) {
                 operation->text =
                         operation_answer_text(&operation->answer) ?: strdup("the answer broke off");
         outcome.text = outcome.reason ? operation->text : NULL;
+        if (!operation->is_recorded && !audit_goes_on(call->manager->audit))
+                withhold(operation, &outcome);
         return error_trace(operation_outcome_to_result(&outcome, ret_result));
 }
 
@@ -404,7 +444,7 @@ static void operation_describe(const Call *call, AuditEnd *end) {
                 end->outcome = "cancelled";
         else if (!reason)
                 end->outcome = "exited";
-        else if (string_equal(reason, "egress.lost"))
+        else if (string_equal(reason, "egress.lost") || string_equal(reason, "audit.record"))
                 end->outcome = "lost";
         else
                 end->outcome =

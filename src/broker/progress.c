@@ -56,6 +56,13 @@ int progress_add(Progress *progress, unsigned stream, const char *data, size_t s
         return 0;
 }
 
+void progress_skip(Progress *progress, size_t size) {
+        if (!progress->token)
+                return;
+        progress->n_bytes += size;
+        progress->n_left_out += size;
+}
+
 bool progress_pending(const Progress *progress) {
         return progress->token && (progress->text.size > 0 || progress->n_left_out > 0);
 }

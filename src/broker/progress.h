@@ -34,6 +34,8 @@ typedef struct Progress {
 int progress_init(Progress *progress, McpRevision revision, const char *token, size_t token_size);
 void progress_done(Progress *progress);
 int progress_add(Progress *progress, unsigned stream, const char *data, size_t size);
+/* Output that is only told of, as left out. */
+void progress_skip(Progress *progress, size_t size);
 bool progress_pending(const Progress *progress);
 /* Makes the notification of all that is pending, and sets when the next is due. */
 int progress_take(Progress *progress, uint64_t now, StrBuf *out);

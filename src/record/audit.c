@@ -218,6 +218,10 @@ int audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *o
         return r != 0 && !audit->fail_open ? AUDIT_E_FAILED : 0;
 }
 
+bool audit_goes_on(const Audit *audit) {
+        return audit->fail_open;
+}
+
 static int queue_egress(Audit *audit, const AuditCall *call, const AuditEgress *egress) {
         _cleanup_(waiting_freep) Waiting *waiting = calloc(1, sizeof(Waiting));
         int r;

@@ -142,6 +142,8 @@ void audit_end(Audit *audit, const AuditCall *call, const AuditEnd *end);
 /* The same; AUDIT_E_FAILED: it could not be written now, and the policy is to refuse what would be
  * next. Else 0. */
 int audit_operation(Audit *audit, const AuditCall *call, const AuditOperation *operation);
+/* Whether what could not be recorded is done all the same. */
+bool audit_goes_on(const Audit *audit);
 /* As audit_end(), a line for each. */
 void audit_egress(Audit *audit, const AuditCall *call, const AuditEgress *items, size_t n_items);
 

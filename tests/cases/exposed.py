@@ -6,13 +6,17 @@
 comes of an upstream that misbehaves, and what is on record. Against an upstream of the test's own."""
 
 import contextlib
+import fcntl
 import gzip
 import json
 import os
 import signal
 import socket
+import struct
 import sys
+import termios
 import threading
+import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -43,9 +47,10 @@ UUID = "123e4567-e89b-12d3-a456-426614174000"
 
 
 @contextlib.contextmanager
-def serve(answer=None, operations=None, **tenant):
+def serve(answer=None, operations=None, on_failure="refuse", **tenant):
     """(place, broker, client)"""
     with place(answer) as p:
+        p.configure(audit={"on_failure": on_failure})
         p.write("api", p.row(p.authority, **(operations or OPERATIONS)))
         with p.broker(**tenant) as broker, broker.client() as client:
             yield p, broker, client
@@ -528,7 +533,7 @@ def per_minute():
 
 
 @contextlib.contextmanager
-def hanging():
+def hanging(**options):
     """An upstream that has answered half and goes on when it is told to."""
     go = threading.Event()
 
@@ -537,28 +542,96 @@ def hanging():
         go.wait(20)
         tls.sendall(b"done")
 
-    with serve(answer) as found:
+    with serve(answer, **options) as found:
         try:
             yield (*found, go)
         finally:
             go.set()
 
 
-def begun(client):
+def begun(client, told="\n[4 bytes left out]\n"):
     """A call whose first half has come, as progress tells."""
     request = client.start("tools/call", {"name": "api_plain"}, progress="t")
     message = client.receive(20)
     tap.equal((message["method"], message["params"]["message"]),
-              ("notifications/progress", "half"))
+              ("notifications/progress", told))
     return request
 
 
 def streams():
-    with hanging() as (_, _, client, go):
+    """The content only where it may leave before it is on record; else how much it is."""
+    for options, told in (({"on_failure": "continue"}, "half"), ({}, "\n[4 bytes left out]\n")):
+        with hanging(**options) as (_, _, client, go):
+            request = begun(client, told)
+            go.set()
+            result = client.wait(request)
+            tap.equal(result["structuredContent"]["body"], "halfdone")
+
+
+def answer_not_on_record():
+    """Row 57: where the record of a request cannot be written, nothing of its answer is given."""
+    def bound(broker, size):
+        tap.run(["prlimit", f"--pid={broker.pid}", f"--fsize={size}:"]).expect(0)
+
+    with hanging() as (p, broker, client, go):
         request = begun(client)
+        bound(broker, os.path.getsize(broker.log_path))
         go.set()
-        result = client.wait(request)
-        tap.equal(result["structuredContent"]["body"], "halfdone")
+        answer = failed(client.wait(request), "audit.record")
+        bound(broker, "unlimited")
+        tap.contains(answer["content"][0]["text"], "the audit log cannot be written")
+        result = answer["structuredContent"]
+        tap.equal((result["status"], result["headers"], result["body"]), (None, {}, ""))
+        tap.lacks(json.dumps([answer, client.notifications]), "half", "what the client got")
+        tap.equal(client.call("api_plain")["structuredContent"]["body"], "halfdone")
+        broker.stop()
+        tap.equal([line["outcome"] for line in lines_of(broker, "end")], ["lost", "exited"])
+        tap.equal(len(lines_of(broker, "operation")), len(p.server.requests), "on record")
+
+    with hanging(on_failure="continue") as (_, broker, client, go):
+        request = begun(client, "half")
+        bound(broker, os.path.getsize(broker.log_path))
+        go.set()
+        tap.equal(client.wait(request)["structuredContent"]["body"], "halfdone")
+        bound(broker, "unlimited")
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def slow_reader():
+    """A client that does not read costs no time of the broker's, whatever its call's upstream does."""
+    with hanging() as (_, broker, client, go), broker.client() as other:
+        request = begun(client)
+        client.send_bytes(b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}\n' % n
+                                   for n in range(1000, 3000)))
+        waiting = [0]
+
+        def is_blocked():
+            """What the broker has not read stays as much as it is while it answers another."""
+            before = waiting[0]
+            other.request("ping")
+            waiting[0] = unread_by_peer(client.socket)
+            return waiting[0] == before > 0
+
+        tap.check(tap.wait_until(is_blocked, 20), "the client is read on and on")
+        go.set()
+        tap.check(tap.wait_until(lambda: lines_of(broker, "operation"), 20), "no answer")
+        before = cpu_seconds(broker.pid)
+        # After 2 s agentcrate-egress hangs up, whether or not the answer was read.
+        time.sleep(4)
+        used = cpu_seconds(broker.pid) - before
+        tap.check(used < 0.5, f"{used} s of CPU in 4 s")
+        tap.equal(client.wait(request)["structuredContent"]["body"], "halfdone")
+        client.wait(2999)
+
+
+def unread_by_peer(sock):
+    """SIOCOUTQ"""
+    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
 
 
 def cancelled():
@@ -632,7 +705,7 @@ def in_both_eras():
 def tests():
     for fn in (listed, listed_as_far_as_policy_goes, schemas, works, contents, wrong_arguments,
                who_may, two_tenants, narrowed, list_changes, not_on_record, counted, tokens, digest, statuses, misbehaving, dead, echo,
-               per_minute, streams, cancelled, client_gone, egress_killed, many_at_once,
+               per_minute, streams, answer_not_on_record, slow_reader, cancelled, client_gone, egress_killed, many_at_once,
                in_both_eras):
         tap.case(fn.__name__.replace("_", " "), fn)
 

@@ -25,12 +25,15 @@ class Place:
         self.data = tap.folder("data")
         shutil.copytree(os.path.join(tap.data_dir(), "templates.d"),
                         os.path.join(self.data, "templates.d"))
-        with open(os.path.join(self.data, "agentcrated.json"), "w", encoding="ascii") as file:
-            json.dump({"egress": {"resolver": [resolver.address]}}, file)
+        self.configure()
         os.makedirs(os.path.join(self.data, "credentials.d"), exist_ok=True)
         self.secrets = tap.folder("secrets")
         tap.write(os.path.join(self.secrets, "token"), SECRET, 0o400)
         self.write("api", self.row(authority))
+
+    def configure(self, **config):
+        with open(os.path.join(self.data, "agentcrated.json"), "w", encoding="ascii") as file:
+            json.dump({"egress": {"resolver": [self.resolver.address]}, **config}, file)
 
     def row(self, authority, **operations):
         """The file of the credential; operations: instead of the usual ones."""
