@@ -168,6 +168,22 @@ static void print_safe(const char *s, size_t size) {
                         printf("\\x%02x", (unsigned char) s[i]);
 }
 
+/* A JSON string without its quotes. A quote or a slash is shown as it is; every other escape, that
+ * of a backslash too, is left, so that none can be mistaken for text. */
+static void print_string(const AuditRecord *record, const JsonNode *node) {
+        const char *s = json_node_slice(record->doc, node) + 1;
+        size_t size = node->size - 2;
+
+        for (size_t i = 0; i < size; i++) {
+                size_t n = s[i] == '\\' && i + 1 < size ? 2 : 1;
+                bool is_plain = n == 2 && (s[i + 1] == '"' || s[i + 1] == '/');
+
+                if (n == 2)
+                        i++;
+                print_safe(&s[is_plain ? i : i + 1 - n], is_plain ? 1 : n);
+        }
+}
+
 static void print_member(const AuditRecord *record, const JsonNode *parent, const char *name) {
         const JsonNode *node = json_node_member(record->doc, parent, name);
 
@@ -175,7 +191,7 @@ static void print_member(const AuditRecord *record, const JsonNode *parent, cons
         if (!node || node->type == JSON_NODE_NULL)
                 putchar('-');
         else if (node->type == JSON_NODE_STRING)
-                print_safe(json_node_slice(record->doc, node) + 1, node->size - 2);
+                print_string(record, node);
         else
                 print_safe(json_node_slice(record->doc, node), node->size);
 }
@@ -186,7 +202,27 @@ static void print_reason(const AuditRecord *record, const JsonNode *root) {
         if (!node || node->type != JSON_NODE_STRING)
                 return;
         fputs(": ", stdout);
-        print_safe(json_node_slice(record->doc, node) + 1, node->size - 2);
+        print_string(record, node);
+}
+
+static void print_member_ms(const AuditRecord *record, const JsonNode *parent, const char *name) {
+        print_member(record, parent, name);
+        fputs("ms", stdout);
+}
+
+/* CREDENTIAL.OPERATION, and what came of it. */
+static void print_operation(const AuditRecord *record, const JsonNode *root) {
+        const JsonNode *operation = json_node_member(record->doc, root, "operation");
+
+        print_member(record, root, "decision");
+        print_member(record, root, "credential");
+        putchar('.');
+        if (operation && operation->type == JSON_NODE_STRING)
+                print_string(record, operation);
+        else
+                putchar('-');
+        print_member(record, root, "status");
+        print_member_ms(record, root, "ms");
 }
 
 void audit_print(const AuditText *text, const AuditRecord *record, bool json) {
@@ -204,7 +240,9 @@ void audit_print(const AuditText *text, const AuditRecord *record, bool json) {
         print_member(record, root, "call");
         print_member(record, root, "tenant");
         print_member(record, root, "tool");
-        if (json_node_member(record->doc, root, "decision")) {
+        if (json_node_member(record->doc, root, "credential")) {
+                print_operation(record, root);
+        } else if (json_node_member(record->doc, root, "decision")) {
                 print_member(record, root, "decision");
                 print_member(record, root, "rule");
         } else {
@@ -213,8 +251,7 @@ void audit_print(const AuditText *text, const AuditRecord *record, bool json) {
                 print_member(record, root, "outcome");
                 print_member(record, json_node_member(record->doc, root, "exit"), "code");
                 print_member(record, root, "limit");
-                print_member(record, ms, "total");
-                fputs("ms", stdout);
+                print_member_ms(record, ms, "total");
         }
         print_reason(record, root);
         putchar('\n');

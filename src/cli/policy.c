@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/policy-check.h"
 #include "mcp/exec-args.h"
+#include "mcp/operation-args.h"
 #include "mcp/tools.h"
 #include "policy/dump.h"
 #include "policy/explain.h"
@@ -256,6 +257,17 @@ static int scan_args(const char *args, JsonDoc **ret_doc) {
         return 0;
 }
 
+/* *ret_fault as below. */
+static int check_operation(const Operation *operation, const JsonDoc *doc, char **ret_fault) {
+        OperationArgs args = {};
+        int r;
+
+        r = operation_args_parse(operation, doc, json_doc_root(doc), &args, ret_fault);
+        if (r == 0)
+                operation_args_done(&args);
+        return r == OPERATION_ARGS_E_INVALID ? 0 : error_trace(r);
+}
+
 /*
  * What is judged once the arguments are plain values: the template's and the call's destinations
  * and operations. *ret_fault: what is wrong with the request in itself, which no policy has to say.
@@ -265,13 +277,16 @@ static int evaluate_request(const Policy *policy, const Tenant *tenant, const To
         static const DestinationList reach_none = {};
         static const StrV call_none = STRV_NULL;
         _cleanup_(exec_args_done) ExecArgs args = {};
+        const ExposedTool *exposed = exposed_tools_find(&policy->exposed, tool->name);
         const Template *template;
         const char *name;
         int r;
 
+        if (decision->allowed && exposed)
+                return error_trace(check_operation(exposed->operation, doc, ret_fault));
         if (!decision->allowed || !string_equal(tool->name, TOOL_SANDBOX_EXEC))
                 return 0;
-        r = exec_args_parse(doc, doc ? json_doc_root(doc) : NULL, &args, ret_fault);
+        r = exec_args_parse(doc, json_doc_root(doc), &args, ret_fault);
         if (r != 0)
                 return r == EXEC_ARGS_E_INVALID ? 0 : error_trace(r);
         name = args.template ?: tool->template_default;

@@ -10,6 +10,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -693,6 +694,37 @@ def many_at_once():
         tap.equal(len(p.server.requests), len(good))
 
 
+def agentcrate(p, *words, rc=0):
+    env = tap.clean_env(AGENTCRATE_DATA_DIR=p.data)
+    return tap.run([tap.program("agentcrate"), *words], env=env).expect(rc).text
+
+
+def shown():
+    """What audit prints for people: which operation it was, and a reason that can be read."""
+    with serve() as (p, broker, client):
+        client.call("api_plain")
+        denied(client.call("api_plain", {"ID": 1, "a\n\\": 1}), "there is no argument")
+        with contextlib.suppress(mcp.RpcError):
+            client.call("\x1b\\\"")
+        broker.stop()
+        lines = agentcrate(p, "audit", "query", broker.log_path).splitlines()
+        operation, = [line for line in lines if " operation " in line]
+        tap.check(re.search(r" api_plain allowed api\.plain 200 [0-9.]+ms$", operation), operation)
+        tap.check(any('there is no argument "ID"' in line for line in lines), lines)
+        tap.check(any('\\u001b\\\\"' in line for line in lines), lines)
+
+
+def explained():
+    """policy explain refuses what the broker refuses of an operation's arguments."""
+    with serve() as (p, _, client):
+        asked = ["policy", "explain", "--tenant", "us", "--tool", "api_get", "--dir", p.data]
+        tap.contains(agentcrate(p, *asked, "--args", json.dumps(GET)), "allowed")
+        for args in ({}, {**GET, "n": "x"}, {**GET, "ID": 1}):
+            answer = client.call("api_get", args)["content"][0]["text"]
+            text = agentcrate(p, *asked, "--args", json.dumps(args), rc=1)
+            tap.contains(text, "wrong in itself: " + answer)
+
+
 def in_both_eras():
     with serve() as (_, broker, client), broker.client(mcp.MODERN) as modern, \
             broker.client("2024-11-05") as old:
@@ -705,7 +737,7 @@ def in_both_eras():
 def tests():
     for fn in (listed, listed_as_far_as_policy_goes, schemas, works, contents, wrong_arguments,
                who_may, two_tenants, narrowed, list_changes, not_on_record, counted, tokens, digest, statuses, misbehaving, dead, echo,
-               per_minute, streams, answer_not_on_record, slow_reader, cancelled, client_gone, egress_killed, many_at_once,
+               per_minute, streams, answer_not_on_record, slow_reader, shown, explained, cancelled, client_gone, egress_killed, many_at_once,
                in_both_eras):
         tap.case(fn.__name__.replace("_", " "), fn)
 
