@@ -737,7 +737,8 @@ def in_both_eras():
 def tests():
     for fn in (listed, listed_as_far_as_policy_goes, schemas, works, contents, wrong_arguments,
                who_may, two_tenants, narrowed, list_changes, not_on_record, counted, tokens, digest, statuses, misbehaving, dead, echo,
-               per_minute, streams, answer_not_on_record, slow_reader, shown, explained, cancelled, client_gone, egress_killed, many_at_once,
+               per_minute, streams, answer_not_on_record, slow_reader, shown, explained, cancelled,
+               client_gone, egress_killed, many_at_once,
                in_both_eras):
         tap.case(fn.__name__.replace("_", " "), fn)
 
