@@ -397,6 +397,10 @@ void crate_look(Crate *crate) {
         if (counts_processes(crate)) {
                 look_at_processes(crate);
                 tell_usage(crate);
+        } else if (crate_yields_by_nice(crate)) {
+                SamplerLook look;
+
+                (void) sampler_look(&crate->looking.sampler, &look);
         }
         look_at_cgroup_time(crate);
         crate_yield_if_greedy(crate);

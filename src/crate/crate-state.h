@@ -59,15 +59,6 @@ typedef struct Looking {
                                        job's, and since when; see doubt_memory() */
 } Looking;
 
-#define YIELDING_GROUPS_MAX 64U
-
-/* Who of a job has been made to give way. */
-typedef struct Yielding {
-        bool began;
-        size_t n_groups;
-        pid_t groups[YIELDING_GROUPS_MAX]; /* process groups, as they are known inside */
-} Yielding;
-
 /* What is reached from inside, if anything is. */
 typedef struct CrateEgress {
         Egress *egress;
@@ -109,8 +100,8 @@ struct Crate {
         uint64_t start_usec;                                          /* of the job */
         uint64_t deadline_usec, ladder_usec, drain_usec, sample_usec; /* 0: none */
         Looking looking;
-        Yielding yielding;
-        bool ended; /* the result stands, on_end is still to be called */
+        bool yields; /* the job gives way to others */
+        bool ended;  /* the result stands, on_end is still to be called */
         CrateResult result;
 };
 
@@ -177,6 +168,8 @@ void crate_stop_measuring(Crate *crate);
 /* --- crate-yield.c: greedy jobs and their neighbours --- */
 /* From now on the job gives way, if it is one that does. */
 void crate_yield(Crate *crate);
+/* Whether it does so by its processes, which a look has to find. */
+bool crate_yields_by_nice(const Crate *crate);
 /* After each look. */
 void crate_yield_if_greedy(Crate *crate);
 

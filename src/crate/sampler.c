@@ -34,11 +34,13 @@
 enum {
         STAT_PARENT = 1,
         STAT_GROUP,
+        STAT_SESSION,
         STAT_UTIME = 11,
         STAT_STIME,
         STAT_CUTIME,
         STAT_CSTIME,
-        STAT_THREADS = 17,
+        STAT_NICE = 16,
+        STAT_THREADS,
         STAT_START = 19,
         STAT_VSIZE,
         STAT_RSS,
@@ -106,6 +108,7 @@ static uint64_t take_number(const char **p) {
 /* Splits what follows the name, which may itself hold any byte: the last parenthesis ends it. */
 static bool parse_stat(const char *text, char *ret_state, uint64_t fields[_STAT_MAX]) {
         const char *p = strrchr(text, ')');
+        bool negative;
 
         if (!p || p[1] != ' ' || !p[2])
                 return false;
@@ -114,9 +117,12 @@ static bool parse_stat(const char *text, char *ret_state, uint64_t fields[_STAT_
         for (size_t i = 1; i < _STAT_MAX; i++) {
                 if (*p++ != ' ')
                         return false;
-                if (*p == '-')
+                negative = *p == '-';
+                if (negative)
                         p++;
                 fields[i] = take_number(&p);
+                if (negative)
+                        fields[i] = -fields[i];
         }
         return true;
 }
@@ -173,6 +179,10 @@ static SamplerProcess *list_find(SamplerProcess *list, size_t n, pid_t pid) {
         return NULL;
 }
 
+const SamplerProcess *sampler_find(const Sampler *sampler, pid_t pid) {
+        return list_find(sampler->processes, sampler->n_processes, pid);
+}
+
 /* What one look gathers. */
 typedef struct Gathering {
         Sampler *sampler;
@@ -207,6 +217,8 @@ static int gather_process(Gathering *gathering, pid_t pid) {
                 return 0;
         process.parent = (pid_t) fields[STAT_PARENT];
         process.group = (pid_t) fields[STAT_GROUP];
+        process.session = (pid_t) fields[STAT_SESSION];
+        process.nice = (int) (int64_t) fields[STAT_NICE];
         process.start_ticks = fields[STAT_START];
         process.cpu_ticks = fields[STAT_UTIME] + fields[STAT_STIME];
         process.address_space = fields[STAT_VSIZE];

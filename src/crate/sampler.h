@@ -16,7 +16,8 @@
 #define SAMPLER_NAME_SIZE 64U
 
 typedef struct SamplerProcess {
-        pid_t pid, parent, group;
+        pid_t pid, parent, group, session; /* session 0: its leader is not in there */
+        int nice;
         char state;
         uint64_t start_ticks; /* since the boot: with the pid it tells a process from its successor
                                */
@@ -60,6 +61,8 @@ void sampler_done(Sampler *sampler);
 int sampler_copy(const Sampler *sampler, int proc_fd, Sampler *ret_copy);
 /* Counts. 0 or a negative errno. */
 int sampler_look(Sampler *sampler, SamplerLook *ret_look);
+/* A process of the last look, or NULL. */
+const SamplerProcess *sampler_find(const Sampler *sampler, pid_t pid);
 /* Bytes of the memfds that processes of the last look have open, mapped or not, each once. Only as
  * many as can be looked at in a short time. */
 uint64_t sampler_memfds(Sampler *sampler);

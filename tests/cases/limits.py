@@ -652,6 +652,59 @@ def gives_way():
             client.notify("notifications/cancelled", {"requestId": request})
 
 
+# Ends when as many sessions as it is told were made to give way, and its own three times, since it
+# has taken that back twice.
+TAKES_BACK = """
+import os, sys, time
+def gives_way():
+    with open("/proc/self/autogroup") as file:
+        return file.read().endswith(" 10\\n")
+def take_back():
+    fd = os.open("/proc/self/autogroup", os.O_WRONLY)
+    try:
+        os.write(fd, b"0")
+    except BlockingIOError:  # users can do so some times a second
+        pass
+    os.close(fd)
+def once(pause=0):
+    while not gives_way():
+        time.sleep(pause)
+once()
+children = []
+for _ in range(int(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        once(0.05)
+        os._exit(0)
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+for _ in range(2):
+    once()
+    while gives_way():
+        take_back()
+once()
+print("gave way")
+"""
+
+
+def keeps_giving_way():
+    """What a job takes back for its session lasts until the next look, however many it has had."""
+    if not os.path.exists("/proc/self/autogroup"):
+        raise tap.Skip("host kernel does not share processors by sessions")
+    with mcp.Broker() as broker, broker.client() as client, broker.client() as other:
+        if has_cgroup(client.exec("true"), "cpus"):
+            return
+        sleep = other.start("tools/call", {"name": "sandbox_exec", "arguments": {
+            "argv": ["sleep", "100"]}})
+        # The kernel sets ten a second for users.
+        sessions = 70 if os.geteuid() == 0 else 3
+        result = client.exec("python3", "-c", TAKES_BACK, str(sessions), timeout_ms=40000)
+        tap.equal((result["outcome"], result["stdout"]), ("exited", "gave way\n"), str(result))
+        other.notify("notifications/cancelled", {"requestId": sleep})
+
+
 def strict_broker():
     with mcp.Broker() as broker, broker.client() as client:
         record = client.exec("true")
@@ -704,6 +757,7 @@ def of_a_broker():
     tap.case("a ceiling: defaults are lowered, calls refused", ceilings)
     tap.case("a ceiling: calls are clamped", clamped)
     tap.case("a job that has worked gives way to others", gives_way)
+    tap.case("what it takes back for its sessions lasts one look", keeps_giving_way)
     tap.case("enforce strict of a broker", strict_broker)
 
 
