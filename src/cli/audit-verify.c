@@ -120,7 +120,9 @@ static int print_summary(const AuditVerifier *verifier, const char *head) {
         if (verifier->first_seq > 1)
                 fputs("; what was before is not here", stdout);
         if (!head)
-                fputs("; without a head, so that a tail that was cut off is not missed", stdout);
+                fputs("; there is no head beside it: a tail that was cut off cannot be noticed "
+                      "without it",
+                      stdout);
         if (verifier->n_faults > 0)
                 printf("; %" PRIu64 " fault%s\n", verifier->n_faults, plural(verifier->n_faults));
         else

@@ -421,9 +421,12 @@ static char *verdict_limit(const CrateResult *result) {
 static char *verdict_error(const CrateResult *result) {
         const CrateError *error = &result->error;
         const char *name = error->error > 0 ? strerrorname_np(error->error) : NULL;
+        /* What agentcrate-egress refuses was never begun, and is not lost: its words say all. */
+        bool says_all = error->text && string_equal(error->step, "egress");
         char *line;
 
-        if (asprintf(&line, "%s: %s%s%s%s%s%s", crate_outcome_to_string(result->outcome),
+        if (asprintf(&line, "%s%s%s%s%s%s%s%s",
+                     says_all ? "" : crate_outcome_to_string(result->outcome), says_all ? "" : ": ",
                      error->text ?: "the crate ended without an answer", name ? " (" : "",
                      name ?: "", name ? ")" : "", error->remedy ? "; " : "",
                      error->remedy ?: "") < 0)

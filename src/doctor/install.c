@@ -298,7 +298,8 @@ int judge_bind_roots(DoctorCheck *check, const DoctorFacts *facts) {
                                     "%s:%zu: %s", BIND_ROOTS, install->roots_line,
                                     install->roots_fault);
         return check_answer(check, DOCTOR_NO,
-                            "install AgentCrate completely, if the machine is to have a broker",
+                            "if the machine is to have a broker: systemd-tmpfiles --create, or "
+                            "install -D -m 0644 " DATADIR "/bind-roots " BIND_ROOTS,
                             "%s cannot be read: %s", BIND_ROOTS, strerror(install->roots_error));
 }
 

@@ -50,6 +50,7 @@ void secret_done(Secret *secret) {
 void secret_folders_done(SecretFolders *folders) {
         folders->systemd_fd = fd_close(folders->systemd_fd);
         folders->folder_fd = fd_close(folders->folder_fd);
+        free(folders->systemd);
         free(folders->folder);
         *folders = SECRET_FOLDERS_NULL;
 }
@@ -75,11 +76,10 @@ int secret_folders_open(const char *systemd, const char *folder, SecretFolders *
                 r = open_folder(folder, &folders.folder_fd);
         if (r < 0)
                 return error_trace(r);
-        if (folder) {
-                folders.folder = strdup(folder);
-                if (!folders.folder)
-                        return error_origin(-ENOMEM);
-        }
+        folders.systemd = strdup(systemd ?: "");
+        folders.folder = folder ? strdup(folder) : NULL;
+        if (!folders.systemd || (folder && !folders.folder))
+                return error_origin(-ENOMEM);
         *ret_folders = folders;
         folders = SECRET_FOLDERS_NULL;
         return 0;
@@ -100,8 +100,10 @@ int secret_folders_find(bool is_service, SecretFolders *ret_folders) {
                 folder = NULL;
                 return error_origin(-ENOMEM);
         }
-        return error_trace(
-                secret_folders_open(secure_getenv("CREDENTIALS_DIRECTORY"), folder, ret_folders));
+        r = secret_folders_open(secure_getenv("CREDENTIALS_DIRECTORY"), folder, ret_folders);
+        if (r == 0)
+                ret_folders->is_service = is_service;
+        return error_trace(r);
 }
 
 /* --- reading --- */
@@ -118,26 +120,30 @@ static bool name_is_valid(const char *name) {
 static const struct {
         const char *text, *remedy;
 } faults[_SECRET_FAULT_MAX] = {
-        [SECRET_BAD_NAME] = {"has a name that is none"},
-        [SECRET_MISSING] = {"is missing"},
-        [SECRET_UNREADABLE] = {"cannot be read by agentcrate-egress", "chown its file"},
+        [SECRET_BAD_NAME] = {"has a name that is none", "give one of letters, digits, _, . and -"},
+        [SECRET_MISSING] = {"is missing", "write it to its file"},
+        [SECRET_UNREADABLE] = {"cannot be read by agentcrate-egress",
+                               "chown its file to the user that this runs as, with mode 0600"},
         [SECRET_LINK] = {"is a link", "put the file itself in its place"},
-        [SECRET_UNOPENED] = {"cannot be opened"},
+        [SECRET_UNOPENED] = {"cannot be opened", "put a file of mode 0600 in its place"},
         [SECRET_NO_FILE] = {"is no file", "put a file of that name in its place"},
         [SECRET_WORLD] = {"can be read by everybody",
                           "chmod 0600 its file, and replace it where it is used, for it is known "
                           "now"},
         [SECRET_GROUP] = {"can be read by its group", "chmod 0600 its file"},
-        [SECRET_FOREIGN] = {"belongs to another user", "chown its file"},
+        [SECRET_FOREIGN] = {"belongs to another user",
+                            "chown its file to the user that agentcrate-egress runs as"},
         [SECRET_UNLOCKED] = {"cannot be kept", "memory cannot be locked (see RLIMIT_MEMLOCK)"},
-        [SECRET_BROKEN] = {"cannot be read"},
+        [SECRET_BROKEN] = {"cannot be read", "write it anew"},
         [SECRET_EMPTY] = {"is empty", "write it to its file"},
         [SECRET_LINES] = {"has more than one line",
                           "it can have one only, with or without a line end (\\n) behind it"},
-        [SECRET_LONG] = {"is longer than 4096 bytes"},
-        [SECRET_BYTES] = {"holds a byte that is not printable ASCII"},
+        [SECRET_LONG] = {"is longer than 4096 bytes", "write the secret and nothing else"},
+        [SECRET_BYTES] = {"holds a byte that is not printable ASCII",
+                          "write it as the upstream expects it in a header, in base64 for example"},
         [SECRET_SPACE] = {"begins or ends with a space", "take it away"},
-        [SECRET_SHORT] = {"is shorter than 8 bytes, too short to be found in replies"},
+        [SECRET_SHORT] = {"is shorter than 8 bytes, too short to be found in replies",
+                          "have the upstream give a longer one"},
 };
 
 const char *secret_fault_text(SecretFault fault) {
@@ -262,6 +268,24 @@ int secret_find(const SecretFolders *folders, const char *name, Secret *ret_secr
                                 name, *ret_place, ret_secret, ret_fault);
 }
 
+#define BY_UNIT "LoadCredential= or LoadCredentialEncrypted="
+
+/* The way that is usual there comes first. */
+static int missing(const SecretFolders *folders, const char *name, char **ret_text) {
+        const char *folder = folders->folder ?: "credentials";
+
+        if (folders->is_service)
+                return outcome_text(
+                        SECRET_E_UNUSABLE, ret_text,
+                        "the secret %s is missing: give it to agentcrate-egress by " BY_UNIT
+                        ", or write it to %s/%s with mode 0600",
+                        name, folder, name);
+        return outcome_text(SECRET_E_UNUSABLE, ret_text,
+                            "the secret %s is missing: write it to %s/%s with mode 0600, or give "
+                            "it to the service that uses it by " BY_UNIT,
+                            name, folder, name);
+}
+
 int secret_load(const SecretFolders *folders, const char *name, Secret *ret_secret,
                 char **ret_text) {
         SecretPlace place;
@@ -275,13 +299,8 @@ int secret_load(const SecretFolders *folders, const char *name, Secret *ret_secr
                 return outcome_text(SECRET_E_UNUSABLE, ret_text, "a secret %s",
                                     secret_fault_text(fault));
         if (fault == SECRET_MISSING)
-                return outcome_text(
-                        SECRET_E_UNUSABLE, ret_text,
-                        "the secret %s is missing: give it to agentcrate-egress by "
-                        "LoadCredential= or LoadCredentialEncrypted=, or write it to %s/%s with "
-                        "mode 0600",
-                        name, folders->folder ?: "credentials", name);
-        return outcome_text(SECRET_E_UNUSABLE, ret_text, "the secret %s %s%s%s", name,
-                            secret_fault_text(fault), secret_fault_remedy(fault) ? ": " : "",
-                            secret_fault_remedy(fault) ?: "");
+                return missing(folders, name, ret_text);
+        return outcome_text(SECRET_E_UNUSABLE, ret_text, "the secret %s %s: %s; its file is %s/%s",
+                            name, secret_fault_text(fault), secret_fault_remedy(fault),
+                            place == SECRET_OF_SYSTEMD ? folders->systemd : folders->folder, name);
 }

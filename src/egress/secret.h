@@ -26,9 +26,10 @@ typedef struct Secret {
 
 /* Where secrets lie, opened once, before this process gives up its rights. */
 typedef struct SecretFolders {
-        int systemd_fd; /* $CREDENTIALS_DIRECTORY; -EBADF: there is none */
-        int folder_fd;  /* credentials/ beside the configuration; -EBADF: there is none */
-        char *folder;   /* its path, for texts */
+        int systemd_fd;         /* $CREDENTIALS_DIRECTORY; -EBADF: there is none */
+        int folder_fd;          /* credentials/ beside the configuration; -EBADF: there is none */
+        char *systemd, *folder; /* their paths, for texts */
+        bool is_service; /* of the machine's agentcrate-egress, which its unit gives secrets */
 } SecretFolders;
 
 #define SECRET_FOLDERS_NULL ((SecretFolders){.systemd_fd = -EBADF, .folder_fd = -EBADF})
@@ -76,7 +77,7 @@ typedef enum SecretFault {
         _SECRET_FAULT_MAX,
 } SecretFault;
 
-/* What follows "the secret NAME"; and what to do, or NULL. */
+/* What follows "the secret NAME"; and what to do. NULL of a good one. */
 const char *secret_fault_text(SecretFault fault);
 const char *secret_fault_remedy(SecretFault fault);
 

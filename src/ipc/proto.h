@@ -223,7 +223,7 @@ typedef struct ScopeFailed {
 
 #define EGRESS_BODY_MAX (4U << 20)
 #define EGRESS_COLLECTOR_MAX (64U * 1024U)
-#define PROTO_EGRESS_TEXT_MAX 192U
+#define PROTO_EGRESS_TEXT_MAX 512U
 
 /* --- host -> agentcrate-egress --- */
 enum {

@@ -58,6 +58,11 @@ json_t *schema_value(const SchemaMember *member) {
 
         if (member->members)
                 inner = schema_object(member->members, member->open);
+        if (inner && member->or_text &&
+            json_object_set_new(inner, "type", schema_type("object,string")) < 0) {
+                json_decref(inner);
+                return NULL;
+        }
         if (inner && strncmp(member->type, "object", 6) == 0)
                 schema = inner;
         else

@@ -20,7 +20,8 @@ struct SchemaMember {
         const char *values;          /* type of an object's values, if its names are free */
         const char *const *choices;  /* NULL-terminated */
         bool required;
-        bool open; /* an object that may get further members in later versions */
+        bool or_text; /* the objects in an array have a text form as well */
+        bool open;    /* an object that may get further members in later versions */
 };
 
 /* The schema of an object with these members; NULL: out of memory. */

@@ -96,9 +96,11 @@ static const SchemaMember exec_arguments[] = {
         {.name = "egress",
          .type = "array",
          .members = destination_members,
+         .or_text = true,
          .description =
-                 "what the command may reach in the network, beside what the template names; "
-                 "everything else fails at once. Default: nothing"},
+                 "what the command may reach in the network, beside what the template names: "
+                 "objects, or texts such as pypi.org:443; everything else fails at once. "
+                 "Default: nothing"},
         {.name = "operations",
          .type = "string[]",
          .description =

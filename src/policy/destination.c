@@ -261,14 +261,27 @@ static int parse_addresses(Destination *destination, char *s, char **ret_text) {
         return r;
 }
 
+/* What a browser shows is no destination, but what people have at hand. */
+static int url_invalid(const char *s, const char *scheme_end, char **ret_text) {
+        _cleanup_(freep) char *quoted = diag_quote(s);
+
+        return quoted ? outcome_text(DESTINATION_E_INVALID, ret_text,
+                                     "%s is a URL: give NAME:PORT, without \"%.*s\" and a path",
+                                     quoted, (int) (scheme_end - s), s)
+                      : error_origin(-ENOMEM);
+}
+
 int destination_list_parse(DestinationList *list, const char *s, char **ret_text) {
         _cleanup_(freep) char *copy = strdup(s);
         _cleanup_(destination_done) Destination destination = {};
-        char *addresses, *type, *port;
+        char *addresses, *type, *port, *scheme;
         int r;
 
         if (!copy)
                 return error_origin(-ENOMEM);
+        scheme = strstr(s, "://");
+        if (scheme)
+                return url_invalid(s, scheme + strlen("://"), ret_text);
         addresses = strchr(copy, '@');
         if (addresses)
                 *addresses++ = 0;
@@ -383,16 +396,33 @@ static const ReaderKey destination_keys[] = {
         {},
 };
 
+static int read_one_text(const Reader *reader, const JsonNode *node, DestinationList *list) {
+        _cleanup_(freep) char *s = NULL;
+        char *text = NULL;
+        size_t before = list->n_items;
+        int r;
+
+        r = reader_string(reader, node, &s);
+        if (r < 0 || !s)
+                return error_trace(r);
+        r = destination_list_parse(list, s, &text);
+        if (list->n_items > before)
+                list->items[before].line = node->line;
+        return fault_text(reader, node, r, text);
+}
+
 int destination_list_read_one(const Reader *reader, const JsonNode *node, DestinationList *list) {
         DestinationRead read = {};
         size_t before = reader_n_faults(reader->diags);
         char *text = NULL;
         int r;
 
+        if (node->type == JSON_NODE_STRING)
+                return read_one_text(reader, node, list);
         if (node->type != JSON_NODE_OBJECT)
                 return reader_fault_value(reader, node,
                                           "is no destination such as {\"name\": \"pypi.org\", "
-                                          "\"port\": 443}");
+                                          "\"port\": 443} or \"pypi.org:443\"");
         r = reader_object(reader, node, destination_keys, &read);
         if (r == 0 && reader_n_faults(reader->diags) == before) {
                 if (!read.destination.name || read.destination.port == 0)

@@ -3,8 +3,8 @@
 
 /*
  * Where a job may connect to: a name, a port, what is spoken there, and, where the name leads to
- * addresses that nothing may reach otherwise, those addresses. In files and calls an object, on the
- * command line "NAME:PORT[/tls|http|tcp][@CIDR,...]".
+ * addresses that nothing may reach otherwise, those addresses. In files and calls an object or a
+ * text, on the command line that text, "NAME:PORT[/tls|http|tcp][@CIDR,...]".
  *
  * "*.example.org" stands for all names below example.org and not for that one. At least two labels
  * follow the star, so that nobody allows a whole top-level domain.
@@ -57,9 +57,9 @@ void destination_list_done(DestinationList *list);
 int destination_name_parse(const char *s, char **ret_name, char **ret_text);
 /* Adds the one of a text "NAME:PORT[/TYPE][@CIDR,...]". */
 int destination_list_parse(DestinationList *list, const char *s, char **ret_text);
-/* Adds those of an array of objects; faults go to the reader's diagnostics. 0 or -ENOMEM. */
+/* Adds those of an array of objects and texts; faults go to the reader's diagnostics. 0 or -ENOMEM. */
 int destination_list_read(const Reader *reader, const JsonNode *node, DestinationList *list);
-/* Adds the one of an object. The same. */
+/* Adds the one of an object or a text. The same. */
 int destination_list_read_one(const Reader *reader, const JsonNode *node, DestinationList *list);
 /* Adds those of from. What stands in both becomes one, with the addresses of both; it must be of
  * one type. */

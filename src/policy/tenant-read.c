@@ -109,12 +109,14 @@ static int read_rules(const Reader *reader, const JsonNode *node, Rules *rules,
 
 /* --- who --- */
 
-static int read_id(const Reader *reader, const JsonNode *node, void *target) {
-        TenantIds *ids = target;
+static int read_id(const Reader *reader, const JsonNode *node, TenantIds *ids, const char *how) {
         TenantId *items;
         uint64_t id = UINT64_MAX;
         int r;
 
+        /* A name is not looked up: whose it is could change. */
+        if (node->type == JSON_NODE_STRING)
+                return reader_fault_value(reader, node, how);
         r = reader_count(reader, node, 0, ID_MAX, &id);
         if (r < 0)
                 return error_trace(r);
@@ -138,16 +140,26 @@ static int read_id(const Reader *reader, const JsonNode *node, void *target) {
         return 0;
 }
 
+#define NO_ID "is no whole number from 0 to 4294967294: give, without quotes, the one that "
+
+static int read_uid(const Reader *reader, const JsonNode *node, void *target) {
+        return read_id(reader, node, target, NO_ID "\"id -u NAME\" shows");
+}
+
+static int read_gid(const Reader *reader, const JsonNode *node, void *target) {
+        return read_id(reader, node, target, NO_ID "\"getent group NAME\" shows");
+}
+
 static int read_uids(const Reader *reader, const JsonNode *node, void *target) {
         Tenant *t = target;
 
-        return reader_array(reader, node, read_id, &t->uids);
+        return reader_array(reader, node, read_uid, &t->uids);
 }
 
 static int read_gids(const Reader *reader, const JsonNode *node, void *target) {
         Tenant *t = target;
 
-        return reader_array(reader, node, read_id, &t->gids);
+        return reader_array(reader, node, read_gid, &t->gids);
 }
 
 static const ReaderKey match_keys[] = {
@@ -392,16 +404,23 @@ static const ReaderKey ceilings_keys[] = {
 
 _Static_assert(ELEMENTSOF(ceilings_keys) == _LIMIT_MAX + 3, "a limit has no key");
 
+static bool is_text_with(const Reader *reader, const JsonNode *node, char c) {
+        _cleanup_(freep) char *s = NULL;
+
+        return json_node_string(reader->doc, node, &s, NULL) == 0 && strchr(s, c);
+}
+
 /* The word is taken by the key's own reader, the rest by that of destinations. */
 static int read_egress_entry(const Reader *reader, const JsonNode *node, void *target) {
         Tenant *t = target;
 
-        if (node->type != JSON_NODE_STRING)
-                return destination_list_read_one(reader, node, &t->egress);
-        if (!json_node_string_equal(reader->doc, node, TENANT_TEMPLATES))
+        if (node->type == JSON_NODE_STRING && !is_text_with(reader, node, ':') &&
+            !json_node_string_equal(reader->doc, node, TENANT_TEMPLATES))
                 return reader_fault_value(reader, node,
-                                          "is neither a destination such as {\"name\": "
-                                          "\"pypi.org\", \"port\": 443} nor \"templates\"");
+                                          "is neither a destination such as \"pypi.org:443\" nor "
+                                          "\"templates\"");
+        if (!json_node_string_equal(reader->doc, node, TENANT_TEMPLATES))
+                return destination_list_read_one(reader, node, &t->egress);
         if (t->egress_templates)
                 return reader_fault(reader, node, "\"templates\" is there twice");
         t->egress_templates = true;

@@ -136,6 +136,8 @@ def one_of_each():
             "outcomes",
         )
         tap.contains(verify(broker.log_path), "16 decisions, 16 ends; nothing was changed")
+        copy = shutil.copy(broker.log_path, os.path.join(tap.folder("copy"), "audit.jsonl"))
+        tap.contains(verify(copy), "a tail that was cut off cannot be noticed without it; nothing was changed")
 
 
 def members():

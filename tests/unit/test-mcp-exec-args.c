@@ -72,6 +72,8 @@ static const Bad bad[] = {
         {"{\"command\":\"a\",\"sandbox\":\"s-1\"}", "sandbox is not built yet"},
         {"{\"command\":\"a\",\"egress\":[{}]}", "egress[0]: \"name\" is missing"},
         {"{\"command\":\"a\",\"egress\":{}}", "egress: {} is no array"},
+        {"{\"command\":\"a\",\"egress\":[\"https://a.example/\"]}",
+         "egress[0]: \"https://a.example/\" is a URL: give NAME:PORT, without \"https://\""},
         {"{\"command\":\"a\",\"egress\":[{\"name\":\"*.com\",\"port\":1}]}",
          "egress[0].name: the name \"*.com\" would be"},
         {"{\"command\":\"a\",\"operations\":[\"a.b\",\"a\"]}",
@@ -102,7 +104,7 @@ START_TEST(test_all) {
                       "\"base64\",\"cwd\":\"/tmp\",\"env\":{\"A\":\"b\\nc\",\"E\":\"\"},"
                       "\"limits\":{\"wall_time\":1500,\"disk\":\"1M\"},\"capture\":0,"
                       "\"on_hit\":\"refuse\",\"template\":\"host\",\"workspace\":{\"path\":\"/x\","
-                      "\"mode\":\"ro\"},\"egress\":[],\"operations\":[]}",
+                      "\"mode\":\"ro\"},\"egress\":[\"a.example:443\"],\"operations\":[]}",
                       &args, &text),
                 0);
         ck_assert_uint_eq(args.argv.n_items, 3);
@@ -119,6 +121,9 @@ START_TEST(test_all) {
         ck_assert_str_eq(args.template, "host");
         ck_assert_str_eq(args.workspace, "/x");
         ck_assert(args.workspace_ro);
+        ck_assert_uint_eq(args.egress.n_items, 1);
+        ck_assert_str_eq(args.egress.items[0].name, "a.example");
+        ck_assert_uint_eq(args.egress.items[0].port, 443);
 }
 END_TEST
 

@@ -184,6 +184,7 @@ static const StatusCase status_cases[] = {
         {CRATE_CANCELLED, -1, 0, _LIMIT_INVALID, NULL, 0, 143, "cancelled: the job was ended"},
         {CRATE_LOST, -1, 0, _LIMIT_INVALID, "setup", EPERM, 125,
          "lost: text of it (EPERM); remedy of it"},
+        {CRATE_LOST, -1, 0, _LIMIT_INVALID, "egress", 0, 125, "text of it; remedy of it"},
         {CRATE_LOST, -1, 0, _LIMIT_INVALID, NULL, 0, 125, "lost: "},
 };
 

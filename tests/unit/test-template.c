@@ -84,6 +84,17 @@ START_TEST(test_full) {
         ck_assert_uint_eq(t->limits.max[LIMIT_DISK], 256ULL << 20);
         ck_assert_uint_eq(t->limits.max[LIMIT_FILE_SIZE], 1048576);
         ck_assert_int_eq(t->on_hit, ON_HIT_REFUSE);
+        ck_assert_uint_eq(t->egress.n_items, 4);
+        for (size_t i = 0; i < t->egress.n_items; i++) {
+                static const char *const texts[] = {
+                        "pypi.org:443/tls", "*.files.example.org:80/tcp",
+                        "registry:5000/http@10.1.2.3/32,fd12::/16,127.0.0.1/32",
+                        "text.example.org:8443/tls@10.2.0.0/16"};
+                _cleanup_(freep) char *text = destination_format(&t->egress.items[i]);
+
+                ck_assert_str_eq(text, texts[i]);
+                ck_assert_uint_ge(t->egress.items[i].line, 15);
+        }
         ck_assert_uint_eq(t->pool_min, 2);
         ck_assert_uint_eq(t->pool_max, 3);
 }

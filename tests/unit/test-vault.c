@@ -47,6 +47,14 @@ static void expect(const SecretFolders *folders, const char *name, const char *s
                 ck_assert_int_eq(r, SECRET_E_UNUSABLE);
                 ck_assert_msg(strstr(why, text), "%s: %s", name, why);
                 ck_assert_ptr_nonnull(strstr(why, name));
+                ck_assert_ptr_nonnull(strstr(why, ": "));
+                if (!strstr(text, "is missing")) {
+                        _cleanup_(freep) char *file = NULL;
+
+                        ck_assert_int_gt(
+                                asprintf(&file, "its file is %s/%s", folders->folder, name), 0);
+                        ck_assert_msg(strstr(why, file), "%s: %s", name, why);
+                }
         }
 }
 
@@ -86,7 +94,7 @@ START_TEST(test_load) {
         expect(&folders, "with-newline", "a good secret", NULL);
         expect(&folders, "longest", big, NULL);
         expect(&folders, "eight", "12345678", NULL);
-        expect(&folders, "missing", NULL, "is missing");
+        expect(&folders, "missing", NULL, "is missing: write it to /");
         expect(&folders, "empty", NULL, "is empty");
         expect(&folders, "newline-only", NULL, "is empty");
         expect(&folders, "two-lines", NULL, "more than one line");
