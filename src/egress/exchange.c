@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include "basic/time-util.h"
 #include "egress/attach.h"
 
-#define HEAD_MAX (64U * 1024U)
 #define CONNECT_MSEC_MAX 10000L
 /* How long a connection is kept: unused, and at all. Servers close what is unused, mostly after a
  * minute or more, and a request that meets this half way is lost. */
@@ -37,16 +35,12 @@ struct Exchange {
         char *pins;
         Address addresses[UPSTREAM_ADDRESSES_MAX];
         size_t n_addresses;
-        StrBuf fields; /* of the answer */
-        size_t head_size;
+        AnswerHead head;
         uint64_t begun_usec, bytes_out, bytes_in;
         ExchangeFault fault; /* reason NULL: none found yet */
         Usage usage;
-        bool has_usage;   /* the answer is of a type that may tell of it */
-        bool length_said; /* of the answer */
-        bool sent;        /* as far as is known */
-        bool within_head; /* its status line came */
-        bool answered;    /* on_head was called */
+        bool sent;     /* as far as is known */
+        bool answered; /* on_head was called */
         bool paused;
 };
 
@@ -81,7 +75,7 @@ Exchange *exchange_free(Exchange *exchange) {
         free(exchange->url);
         free(exchange->pins);
         redactor_free(exchange->redactor);
-        strbuf_done(&exchange->fields);
+        answer_head_done(&exchange->head);
         free(exchange);
         return NULL;
 }
@@ -112,159 +106,10 @@ void exchange_get_bytes(const Exchange *exchange, uint64_t *ret_out, uint64_t *r
 
 /* --- the answer's head --- */
 
-static bool is_word(const char *text, size_t size, const char *const *words, size_t n_words) {
-        for (size_t i = 0; i < n_words; i++)
-                if (strlen(words[i]) == size && strncasecmp(text, words[i], size) == 0)
-                        return true;
-        return false;
-}
-
-/* What follows the prefix of such a field. It is made of these words and nothing else, or a name
- * could carry what is taken out of values. */
-static bool says_a_rate(const char *name, size_t size) {
-        static const char *const words[] = {
-                "after",  "bucket",  "day",       "global",   "hour",      "input",     "interval",
-                "limit",  "minute",  "month",     "name",     "nearlimit", "observed",  "output",
-                "policy", "project", "remaining", "requests", "reset",     "resettime", "resource",
-                "scope",  "second",  "seconds",   "status",   "tokens",    "unified",   "used",
-        };
-
-        for (;;) {
-                const char *end = memchr(name, '-', size);
-                size_t n = end ? (size_t) (end - name) : size;
-
-                if (!is_word(name, n, words, ELEMENTSOF(words)))
-                        return false;
-                if (!end)
-                        return true;
-                name += n + 1;
-                size -= n + 1;
-        }
-}
-
-static bool field_passes(const char *name, size_t size) {
-        static const char *const names[] = {
-                "cache-control",
-                "content-disposition",
-                "content-language",
-                "content-type",
-                "date",
-                "etag",
-                "expires",
-                "last-modified",
-                "request-id",
-                "retry-after",
-                "vary",
-                "x-request-id",
-                "x-github-request-id",
-        };
-        static const char *const prefixes[] = {"x-ratelimit-", "ratelimit-",
-                                               "anthropic-ratelimit-"};
-
-        if (is_word(name, size, names, ELEMENTSOF(names)))
-                return true;
-        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++) {
-                size_t n = strlen(prefixes[i]);
-
-                if (size > n && strncasecmp(name, prefixes[i], n) == 0)
-                        return says_a_rate(name + n, size - n);
-        }
-        return false;
-}
-
-/* In a field there is one line, and the secret is not in it. */
-static bool take_field(Exchange *exchange, const char *line, size_t size) {
-        _cleanup_(strbuf_done) StrBuf value = STRBUF_NULL;
-        const char *colon = memchr(line, ':', size);
-        size_t name = colon ? (size_t) (colon - line) : 0, at = name + 1;
-
-        if (!field_passes(line, name))
-                return true;
-        while (at < size && (line[at] == ' ' || line[at] == '\t'))
-                at++;
-        for (size_t i = at; i < size; i++)
-                if ((unsigned char) line[i] < ' ' && line[i] != '\t')
-                        return true;
-        return redactor_add(exchange->redactor, line + at, size - at, &value) == 0 &&
-               redactor_finish(exchange->redactor, &value) == 0 &&
-               strbuf_appendf(&exchange->fields, "%.*s: %s\r\n", (int) name, line,
-                              value.data ?: "") == 0;
-}
-
-static bool field_is(const char *line, size_t size, const char *name, const char **ret_value,
-                     size_t *ret_size) {
-        size_t n = strlen(name);
-
-        if (size <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
-                return false;
-        for (n++; n < size && (line[n] == ' ' || line[n] == '\t'); n++)
-                ;
-        while (size > n && (line[size - 1] == ' ' || line[size - 1] == '\t'))
-                size--;
-        *ret_value = line + n;
-        *ret_size = size - n;
-        return true;
-}
-
-/* A name, and a colon right behind it. Whatever else a line can be, such as the rest of the field
- * before it, may be a field to others that is none here. */
-static bool check_line(Exchange *exchange, const char *line, size_t size) {
-        const char *colon = memchr(line, ':', size);
-        size_t name = colon ? (size_t) (colon - line) : 0;
-
-        for (size_t i = 0; i < name; i++)
-                if (line[i] <= ' ' || line[i] >= 0x7f)
-                        name = 0;
-        if (name > 0)
-                return true;
-        set_fault(exchange, 502, "upstream.broken",
-                  "the head of the upstream's answer has a line that is no field");
-        return false;
-}
-
-/* Compressed, a secret would go through unseen. */
-static bool check_coding(Exchange *exchange, const char *line, size_t size) {
-        const char *value;
-        size_t n;
-
-        if (!field_is(line, size, "content-encoding", &value, &n) ||
-            (n == 8 && strncasecmp(value, "identity", n) == 0))
-                return true;
-        set_fault(exchange, 502, "response.encoding",
-                  "the upstream's answer is compressed, and what cannot be looked at is not passed "
-                  "on");
-        return false;
-}
-
-/* Where the answer ends is said in one way, or what comes behind it is not taken for another one.
- */
-static void note_length(Exchange *exchange, const char *line, size_t size) {
-        const char *value;
-        size_t n;
-
-        if (!field_is(line, size, "content-length", &value, &n) &&
-            !field_is(line, size, "transfer-encoding", &value, &n))
-                return;
-        if (exchange->length_said)
-                (void) curl_easy_setopt(exchange->curl, CURLOPT_FORBID_REUSE, 1L);
-        exchange->length_said = true;
-}
-
-/* JSON, and events of a stream. */
-static void look_at_type(Exchange *exchange, const char *line, size_t size) {
-        const char *value;
-        size_t n;
-
-        if (field_is(line, size, "content-type", &value, &n))
-                exchange->has_usage =
-                        memmem(value, n, "json", 4) || memmem(value, n, "event-stream", 12);
-}
-
 static bool end_head(Exchange *exchange) {
         curl_off_t length = -1;
         long status = 0;
 
-        exchange->within_head = false;
         (void) curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
         /* Behind a 101 nobody asked for, anything may follow. */
         if (status < 100 || status == 101 || status > 599) {
@@ -283,39 +128,25 @@ static bool end_head(Exchange *exchange) {
         }
         exchange->answered = true;
         return exchange->calls.on_head(exchange->userdata, (int) status,
-                                       exchange->fields.data ?: "");
+                                       exchange->head.fields.data ?: "");
 }
 
 static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
         Exchange *exchange = userdata;
-        size_t whole = size * n, length = whole;
-        bool ok;
+        ExchangeFault fault = {};
+        int r;
 
-        exchange->head_size += whole;
-        if (exchange->head_size > HEAD_MAX) {
-                set_fault(exchange, 502, "response.head",
-                          "the head of the upstream's answer is longer than 64 KiB");
-                return 0;
-        }
-        /* What comes behind the content is dropped. */
-        if (exchange->answered)
-                return whole;
-        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-                length--;
-        if (length == 0)
-                ok = end_head(exchange);
-        else if (!exchange->within_head) {
-                strbuf_done(&exchange->fields);
-                exchange->length_said = false;
-                exchange->within_head = true;
-                ok = true;
-        } else {
-                look_at_type(exchange, line, length);
-                note_length(exchange, line, length);
-                ok = check_line(exchange, line, length) && check_coding(exchange, line, length) &&
-                     take_field(exchange, line, length);
-        }
-        return ok ? whole : 0;
+        r = answer_head_line(&exchange->head, exchange->redactor, exchange->answered, line,
+                             size * n, &fault);
+        if (r == ANSWER_HEAD_E_FAULT)
+                set_fault(exchange, fault.status, fault.reason, fault.text);
+        /* Where the answer ends is said in one way, or what comes behind it is not taken for
+         * another one. */
+        if (exchange->head.n_lengths > 1)
+                (void) curl_easy_setopt(exchange->curl, CURLOPT_FORBID_REUSE, 1L);
+        if (r == ANSWER_HEAD_E_ENDED)
+                return end_head(exchange) ? size * n : 0;
+        return r == 0 ? size * n : 0;
 }
 
 /* --- its content --- */
@@ -345,7 +176,7 @@ static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
                           "the upstream's answer is longer than response.max_bytes");
                 return 0;
         }
-        if (exchange->has_usage)
+        if (exchange->head.tells_usage)
                 usage_scan(&exchange->usage, data, whole);
         if (redactor_add(exchange->redactor, data, whole, &out) < 0 || !pass_on(exchange, &out))
                 return 0;

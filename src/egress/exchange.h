@@ -8,6 +8,7 @@
  * of this credential and session, and never left for another place that it names.
  */
 
+#include "egress/answer-head.h"
 #include "egress/curl-loop.h"
 #include "egress/host-address.h"
 #include "egress/redact.h"
@@ -44,13 +45,6 @@ typedef struct ExchangeRequest {
         const char *body; /* borrowed until the end */
         size_t body_size;
 } ExchangeRequest;
-
-/* How it ended, if not well. */
-typedef struct ExchangeFault {
-        int status;         /* what to answer if nothing was answered yet */
-        const char *reason; /* one word, static */
-        const char *text;   /* a sentence, static */
-} ExchangeFault;
 
 typedef struct Exchange Exchange;
 

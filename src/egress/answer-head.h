@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The head of an upstream's answer, line by line: which of its fields are passed on, with the
+ * secret taken out of them, and what makes the whole answer one that is not.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "basic/string-util.h"
+#include "egress/redact.h"
+
+/* How an exchange ended, if not well. */
+typedef struct ExchangeFault {
+        int status;         /* what to answer if nothing was answered yet */
+        const char *reason; /* one word, static */
+        const char *text;   /* a sentence, static */
+} ExchangeFault;
+
+typedef struct AnswerHead {
+        StrBuf fields;      /* that are passed on, each with its line end */
+        size_t size;        /* of all heads of one answer */
+        unsigned n_lengths; /* fields that say where the answer ends */
+        bool within;        /* the status line came */
+        bool tells_usage;   /* the answer is of a type that may tell of tokens */
+} AnswerHead;
+
+void answer_head_done(AnswerHead *head);
+
+enum {
+        _ANSWER_HEAD_E_SUCCESS,
+        ANSWER_HEAD_E_ENDED, /* this was the last line of a head */
+        ANSWER_HEAD_E_FAULT, /* the answer is none that may be passed on: *ret_fault tells */
+};
+
+/* Takes the next line, with its end. A head that follows an interim one begins anew; what comes
+ * when the answer has begun is only counted. Or a negative errno. */
+int answer_head_line(AnswerHead *head, Redactor *redactor, bool answered, const char *line,
+                     size_t size, ExchangeFault *ret_fault);
