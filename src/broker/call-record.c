@@ -169,10 +169,13 @@ void call_record_egress(Call *call, const CrateResult *result) {
         const AuditCall who = audit_call(&call->record);
         _cleanup_(result_egress_done) ResultEgress egress = {};
 
-        if (result_to_egress(result, &egress) < 0)
+        if (result_to_egress(result, &egress) < 0) {
                 log_error("what a job reached was not recorded: out of memory");
-        else
-                audit_egress(call->manager->audit, &who, egress.items, egress.n_items);
+                return;
+        }
+        audit_egress(call->manager->audit, &who, egress.items, egress.n_items);
+        for (size_t i = 0; i < egress.n_items; i++)
+                call_trace_connection(&call->trace, &egress.items[i]);
 }
 
 /* --- the end --- */

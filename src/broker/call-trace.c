@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "basic/error.h"
+#include "basic/time-util.h"
 #include "broker/export.h"
 
 /* --- begin --- */
@@ -74,8 +75,11 @@ void call_trace_decision(Trace *trace, const Tenant *tenant, const AuditDecision
 }
 
 void call_trace_operation(Trace *trace, const EgressOperation *operation) {
-        TraceRequest *request = trace_add_request(trace, operation->usec);
+        uint64_t now = now_usec();
+        TraceRequest *request = trace_add_request(
+                trace, operation->usec < now ? now - operation->usec : 0, operation->usec);
 
+        trace->n_operations++;
         if (!request)
                 return;
         (void) snprintf(request->name, sizeof(request->name), "%s%s%s", operation->credential,
@@ -84,6 +88,22 @@ void call_trace_operation(Trace *trace, const EgressOperation *operation) {
         request->status = operation->status;
         request->denied = operation->denied;
         request->span.failed = operation->reason[0];
+}
+
+void call_trace_connection(Trace *trace, const AuditEgress *connection) {
+        TraceRequest *request;
+
+        /* What was refused took no time and went nowhere. */
+        if (connection->denied)
+                return;
+        request = trace_add_request(trace, connection->begun_usec, connection->usec);
+        if (!request)
+                return;
+        trace_set(request->name, connection->name);
+        trace_set(request->address, connection->address);
+        request->port = (uint16_t) connection->port;
+        request->bytes_in = connection->bytes_in;
+        request->bytes_out = connection->bytes_out;
 }
 
 /* As the conventions for MCP have it: the code of an error of JSON-RPC, else what the result is. */

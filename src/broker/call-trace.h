@@ -17,6 +17,8 @@ int call_trace_begin(Trace *trace, const Policy *policy, const JsonDoc *doc,
 void call_trace_decision(Trace *trace, const Tenant *tenant, const AuditDecision *decision);
 /* A request with a credential is over. */
 void call_trace_operation(Trace *trace, const EgressOperation *operation);
+/* So is a connection. */
+void call_trace_connection(Trace *trace, const AuditEgress *connection);
 void call_trace_outcome(Trace *trace, const AuditEnd *end);
 /* Nothing follows: the spans go to the collector, if there is one. */
 void call_trace_end(const Manager *manager, Trace *trace);

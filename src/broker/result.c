@@ -183,7 +183,8 @@ static void add_connection(ResultEgress *egress, const CrateResult *result, cons
                 .end = text_of(entry, "end") ?: "",
                 .bytes_in = number_of(entry, "bytes_in"),
                 .bytes_out = number_of(entry, "bytes_out"),
-                .msec = number_of(entry, "ms"),
+                .usec = number_of(entry, "us"),
+                .begun_usec = number_of(entry, "begun_us"),
         };
 }
 

@@ -42,6 +42,7 @@ static void write_log(Relay *relay, RelayEndReason reason) {
                             .end = reasons[reason],
                             .bytes_in = relay->in.bytes,
                             .bytes_out = relay->out.bytes,
+                            .begun_usec = relay->started_usec,
                             .usec = now_usec() - relay->started_usec};
         relay->chain = NULL;
         if (entry->name)

@@ -39,7 +39,7 @@ typedef struct LogEntry {
         Address address; /* family 0: none was dialled */
         char *chain;     /* NULL: no other names led to it */
         const char *end; /* static */
-        uint64_t bytes_in, bytes_out, usec;
+        uint64_t bytes_in, bytes_out, begun_usec, usec;
 } LogEntry;
 
 struct Session {

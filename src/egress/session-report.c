@@ -81,8 +81,11 @@ static json_t *log_to_json(const LogEntry *entry) {
                 r = put_string(object, "through", entry->chain);
         if (r == 0)
                 r = put_string(object, "end", entry->end);
+        /* By the clock that never goes back, which is this machine's as a whole. */
         if (r == 0)
-                r = put_number(object, "ms", entry->usec / USEC_PER_MSEC);
+                r = put_number(object, "begun_us", entry->begun_usec);
+        if (r == 0)
+                r = put_number(object, "us", entry->usec);
         if (r == 0)
                 r = put_number(object, "bytes_in", entry->bytes_in);
         if (r == 0)

@@ -348,7 +348,8 @@ static int add_connection(StrBuf *body, const AuditEgress *egress) {
                 r = strbuf_appendf(body,
                                    ",\"ms\":%" PRIu64 ",\"bytes\":{\"in\":%" PRIu64
                                    ",\"out\":%" PRIu64 "}",
-                                   egress->msec, egress->bytes_in, egress->bytes_out);
+                                   (uint64_t) (egress->usec / USEC_PER_MSEC), egress->bytes_in,
+                                   egress->bytes_out);
         return error_trace(r);
 }
 

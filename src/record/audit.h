@@ -100,7 +100,8 @@ typedef struct AuditEgress {
         const char *seen;    /* what it claimed to be for */
         uint64_t count;      /* of denials that are all the same */
         const char *end;     /* of a connection: how it ended */
-        uint64_t bytes_in, bytes_out, msec;
+        uint64_t bytes_in, bytes_out, usec;
+        uint64_t begun_usec; /* of CLOCK_MONOTONIC; not in the log, which has the time */
 } AuditEgress;
 
 typedef struct AuditConfig {

@@ -125,8 +125,8 @@ static void put_crate(Writer *w, const Trace *trace) {
         put_string(w, "agentcrate.template", facts->template);
         put_string(w, "agentcrate.limit", facts->limit);
         put_string(w, "agentcrate.plan_digest", facts->plan_digest);
-        if (trace->n_requests > 0)
-                put_number(w, "agentcrate.operations", (int64_t) trace->n_requests);
+        if (trace->n_operations > 0)
+                put_number(w, "agentcrate.operations", (int64_t) trace->n_operations);
         if (!facts->has_egress)
                 return;
         put_number(w, "agentcrate.egress.connections", (int64_t) facts->egress_connections);
@@ -234,6 +234,21 @@ static void put_span(Writer *w, const Trace *trace, TraceStep step) {
         put(w, "}");
 }
 
+static void put_operation(Writer *w, const TraceRequest *request) {
+        put_string(w, "agentcrate.operation", request->name);
+        put_string(w, "agentcrate.decision", request->denied ? "denied" : "allowed");
+        put_number(w, "http.response.status_code", request->status);
+        put_string(w, "error.type", request->reason);
+}
+
+static void put_connection(Writer *w, const TraceRequest *request) {
+        put_string(w, "server.address", request->name);
+        put_number(w, "server.port", request->port);
+        put_string(w, "network.peer.address", request->address);
+        put_number(w, "agentcrate.bytes_in", (int64_t) request->bytes_in);
+        put_number(w, "agentcrate.bytes_out", (int64_t) request->bytes_out);
+}
+
 /* Inside of exec: it may be of no crate. */
 static void put_request(Writer *w, const Trace *trace, const TraceRequest *request) {
         put_hex(w, ",{\"traceId\":", trace->trace_id, sizeof(trace->trace_id));
@@ -251,10 +266,10 @@ static void put_request(Writer *w, const Trace *trace, const TraceRequest *reque
         put_times(w, trace, &request->span);
         put(w, ",\"attributes\":[");
         w->more = false;
-        put_string(w, "agentcrate.operation", request->name);
-        put_string(w, "agentcrate.decision", request->denied ? "denied" : "allowed");
-        put_number(w, "http.response.status_code", request->status);
-        put_string(w, "error.type", request->reason);
+        if (request->address[0])
+                put_connection(w, request);
+        else
+                put_operation(w, request);
         put(w, "]");
         if (request->span.failed && w->r == 0)
                 w->r = strbuf_appendf(w->out, ",\"status\":{\"code\":%d}", OTLP_STATUS_ERROR);

@@ -144,8 +144,16 @@ void trace_step_split(Trace *trace, TraceStep step, uint64_t usec, TraceStep nex
         trace->spans[next].begin_nsec = span->end_nsec;
 }
 
-TraceRequest *trace_add_request(Trace *trace, uint64_t usec) {
-        uint64_t now = clock_nsec(CLOCK_MONOTONIC), begun = trace->spans[TRACE_ROOT].begin_nsec;
+/* Within the call, whatever the one who tells of it says. */
+static uint64_t clamp_nsec(const Trace *trace, uint64_t usec) {
+        uint64_t begun = trace->spans[TRACE_ROOT].begin_nsec, now = clock_nsec(CLOCK_MONOTONIC);
+
+        if (usec < begun / NSEC_PER_USEC)
+                return begun;
+        return usec < now / NSEC_PER_USEC ? usec * NSEC_PER_USEC : now;
+}
+
+TraceRequest *trace_add_request(Trace *trace, uint64_t begun_usec, uint64_t usec) {
         TraceRequest *request;
 
         if (trace->n_requests++ >= TRACE_REQUESTS_MAX)
@@ -155,9 +163,9 @@ TraceRequest *trace_add_request(Trace *trace, uint64_t usec) {
                 trace->n_requests--;
                 return NULL;
         }
-        request->span.end_nsec = now;
-        request->span.begin_nsec =
-                usec <= (now - begun) / NSEC_PER_USEC ? now - usec * NSEC_PER_USEC : begun;
+        request->span.begin_nsec = clamp_nsec(trace, begun_usec);
+        request->span.end_nsec =
+                clamp_nsec(trace, usec < UINT64_MAX - begun_usec ? begun_usec + usec : UINT64_MAX);
         return request;
 }
 

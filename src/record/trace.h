@@ -76,10 +76,13 @@ typedef struct TraceFacts {
 
 #define TRACE_REQUESTS_MAX 8U
 
-/* A request with a credential. */
+/* A request with a credential, or a connection. */
 typedef struct TraceRequest {
         TraceSpan span;
-        char name[104]; /* CREDENTIAL.OPERATION; without the latter it was none */
+        char name[104];   /* CREDENTIAL.OPERATION; without the latter it was none. Or the host */
+        char address[48]; /* of a connection; "": it is none */
+        uint16_t port;
+        uint64_t bytes_in, bytes_out;
         char reason[36];
         uint32_t status;
         bool denied;
@@ -95,7 +98,7 @@ typedef struct Trace {
         TraceSpan spans[_TRACE_STEP_MAX];
         TraceFacts facts;
         TraceRequest requests[TRACE_REQUESTS_MAX]; /* the first ones */
-        uint64_t n_requests;                       /* of all */
+        uint64_t n_requests, n_operations;         /* of all; of those with a credential */
 } Trace;
 
 /* New ids, and the root begins. 0 or a negative errno. */
@@ -111,9 +114,9 @@ void trace_step_begin(Trace *trace, TraceStep step);
 void trace_step_end(Trace *trace, TraceStep step);
 /* step took so long since it began, and next began then, as far as that was before now. */
 void trace_step_split(Trace *trace, TraceStep step, uint64_t usec, TraceStep next);
-/* One is over that took so long. What of it is told is the caller's to fill; NULL: there is no room
- * for it, or it has no id. */
-TraceRequest *trace_add_request(Trace *trace, uint64_t usec);
+/* One that began then, by CLOCK_MONOTONIC, and took so long. What of it is told is the caller's to
+ * fill; NULL: there is no room for it, or it has no id. */
+TraceRequest *trace_add_request(Trace *trace, uint64_t begun_usec, uint64_t usec);
 /* Ends all that has begun, the innermost first. */
 void trace_end(Trace *trace);
 

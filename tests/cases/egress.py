@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import egress
 import machine
 import mcp
+import otlp
 import tap
 from web import ANSWERS, CHUNK, LOOPBACK, Web, crate, environment, resolver
 
@@ -694,6 +695,24 @@ def broker_loses(dns, web):
         tap.equal(result["stdout"], "hello from web.example\n")
 
 
+def broker_traces(dns, web):
+    """A connection is a span in exec, as long as it was there."""
+    templates = {"net": {"ro": ["/usr"], "egress": [destination(web)]}}
+    with otlp.Collector() as collector:
+        env = dict(environment(dns, templates), OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+        with mcp.Broker(env=env) as broker, broker.client() as client_:
+            tap.equal(client_.exec(*fetch(web), template="net")["exit_code"], 0)
+            spans = collector.wait(1)
+    inside, = (span for span in spans if span.name == "exec")
+    made, = (span for span in spans if span.kind == "CLIENT")
+    tap.equal((made.name, made.parent), ("web.example", inside.id))
+    tap.check(inside.start <= made.start < made.end <= inside.end, "its time")
+    told = made.attributes
+    tap.equal((told["server.address"], told["server.port"]), ("web.example", web.port))
+    tap.contains(told, "network.peer.address", "attributes")
+    tap.check(told["agentcrate.bytes_in"] > 0 < told["agentcrate.bytes_out"], str(told))
+
+
 def row_58(dns, web):
     """A new policy holds for new jobs, the old one for those that run; one with a fault is none."""
     env = environment(dns, {"net": {"ro": ["/usr"], "egress": [destination(web)]}})
@@ -760,6 +779,7 @@ def cases(dns, web, six):
         ("broker: template, arguments, records", broker_serves, dns, web),
         ("1, 2, 8-11, 16, 17, 20, 22, 25: what the audit tells of each", audit_tells, dns, web),
         ("broker: what is denied", broker_denies, dns, web),
+        ("broker: connections are spans", broker_traces, dns, web),
         ("broker: the process is killed", broker_loses, dns, web),
         ("58: a new policy", row_58, dns, web),
         ("nothing of a job is left", nothing_is_left, dns, web),

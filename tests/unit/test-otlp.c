@@ -153,15 +153,18 @@ START_TEST(test_bound) {
         for (size_t i = 0; i < _TRACE_STEP_MAX; i++)
                 trace.spans[i] = (TraceSpan){.begin_nsec = 5000, .end_nsec = 6000, .failed = true};
         for (size_t i = 0; i < TRACE_REQUESTS_MAX; i++) {
-                TraceRequest *request = trace_add_request(&trace, 1);
+                TraceRequest *request = trace_add_request(&trace, 5, 1);
 
                 ck_assert_ptr_nonnull(request);
                 FILL(request->name);
                 FILL(request->reason);
                 request->status = UINT32_MAX;
+                if (i % 2 == 0)
+                        FILL(request->address);
+                request->bytes_in = request->bytes_out = UINT64_MAX;
                 request->span.failed = request->denied = true;
         }
-        ck_assert_ptr_null(trace_add_request(&trace, 1));
+        ck_assert_ptr_null(trace_add_request(&trace, 5, 1));
         ck_assert_int_eq(otlp_append_trace(&out, &trace, true), 0);
         ck_assert_uint_gt(out.size, OTLP_TRACE_MAX / 4);
         ck_assert_uint_le(out.size, OTLP_TRACE_MAX);
