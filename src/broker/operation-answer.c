@@ -2,12 +2,12 @@
 
 #include "broker/operation-answer.h"
 
-#include <nettle/base64.h>
 #include <string.h>
 
 #include "basic/error.h"
 #include "basic/time-util.h"
 #include "basic/utf8.h"
+#include "crate/capture.h"
 
 void operation_answer_done(OperationAnswer *answer) {
         strbuf_done(&answer->head);
@@ -132,18 +132,13 @@ char *operation_answer_text(const OperationAnswer *answer) {
 
 /* Bytes that are no text become base64. */
 static json_t *body_to_json(const StrBuf *body, const char **ret_encoding) {
-        _cleanup_(freep) char *text = NULL;
-        size_t size = BASE64_ENCODE_RAW_LENGTH(body->size);
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
 
         *ret_encoding = "utf-8";
         if (utf8_is_valid(body->data ?: "", body->size))
                 return json_stringn(body->data ?: "", body->size);
         *ret_encoding = "base64";
-        text = malloc(size + 1);
-        if (!text)
-                return NULL;
-        base64_encode_raw(text, body->size, (const uint8_t *) body->data);
-        return json_stringn(text, size);
+        return bytes_to_base64(body, &text) < 0 ? NULL : json_stringn(text.data, text.size);
 }
 
 static json_t *count_to_json(uint64_t count) {

@@ -150,14 +150,14 @@ static int text_from_kept(const Capture *capture, const StrBuf *kept, StrBuf *te
         return error_trace(r);
 }
 
-static int text_to_base64(const StrBuf *kept, StrBuf *text) {
-        size_t size = BASE64_ENCODE_RAW_LENGTH(kept->size);
+int bytes_to_base64(const StrBuf *bytes, StrBuf *text) {
+        size_t size = BASE64_ENCODE_RAW_LENGTH(bytes->size);
         int r;
 
         r = strbuf_reserve(text, size);
         if (r < 0)
                 return error_trace(r);
-        base64_encode_raw(text->data, kept->size, (const uint8_t *) kept->data);
+        base64_encode_raw(text->data, bytes->size, (const uint8_t *) bytes->data);
         text->size = size;
         text->data[size] = 0;
         return 0;
@@ -178,7 +178,7 @@ int capture_text(const Capture *capture, char **ret_text, size_t *ret_size,
         if (kept.size > 0)
                 r = text_from_kept(capture, &kept, &text, &valid);
         if (r >= 0 && !valid)
-                r = text_to_base64(&kept, &text);
+                r = bytes_to_base64(&kept, &text);
         if (r < 0)
                 return error_trace(r);
 

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "basic/string-util.h"
+
 typedef struct Capture {
         size_t bound;   /* bytes to keep at most; 0 keeps none */
         uint64_t total; /* bytes seen */
@@ -43,3 +45,5 @@ bool capture_truncated(const Capture *capture);
  */
 int capture_text(const Capture *capture, char **ret_text, size_t *ret_size,
                  const char **ret_encoding);
+/* What is done with bytes that are no text: text becomes their base64. 0 or -ENOMEM. */
+int bytes_to_base64(const StrBuf *bytes, StrBuf *text);

@@ -147,7 +147,7 @@ class Egress:
     def posted(self, ident, timeout=10):
         """(status of HTTP, why there is none)"""
         _, payload, _ = self.answer(ident, (POSTED,), timeout)
-        status, _, text = struct.unpack("<II192s", payload)
+        status, _, text = struct.unpack("<II512s", payload)
         return status, text.split(b"\0")[0].decode()
 
     def _note_operation(self, ident, payload):
