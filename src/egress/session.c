@@ -186,12 +186,12 @@ static int begin_connection(Session *session, int *sockets, SessionCredential *c
                 return error_origin(negative_errno());
         session->n_listeners++;
         *listener = (Listener){.session = session,
-                               .fd = {.fd = -EBADF},
                                .name = &credential->host,
                                .slot = credential->host.slots,
                                .port = credential->host.ports,
                                .use = use,
                                .endpoint = endpoint};
+        listener->fd.fd = -EBADF;
         caller_start(listener, TAKE_FD(*fd));
         return 0;
 }

@@ -57,7 +57,8 @@ void destination_list_done(DestinationList *list);
 int destination_name_parse(const char *s, char **ret_name, char **ret_text);
 /* Adds the one of a text "NAME:PORT[/TYPE][@CIDR,...]". */
 int destination_list_parse(DestinationList *list, const char *s, char **ret_text);
-/* Adds those of an array of objects and texts; faults go to the reader's diagnostics. 0 or -ENOMEM. */
+/* Adds those of an array of objects and texts; faults go to the reader's diagnostics. 0 or -ENOMEM.
+ */
 int destination_list_read(const Reader *reader, const JsonNode *node, DestinationList *list);
 /* Adds the one of an object or a text. The same. */
 int destination_list_read_one(const Reader *reader, const JsonNode *node, DestinationList *list);
