@@ -314,7 +314,8 @@ def late_reader():
     in it, and the limit is named nevertheless."""
     text = f"import time; time.sleep({2 * SLOW}); x = bytearray(300*2**20); time.sleep(60)"
     with subprocess.Popen([tap.program("agentcrate-run"), "--json", "--limit=memory=64M", "--",
-                           "python3", "-c", text], stdout=subprocess.PIPE) as process:
+                           "python3", "-c", text], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
         time.sleep(SLOW)
         process.send_signal(signal.SIGSTOP)
         time.sleep(3 + 1.5 * SLOW)
