@@ -630,7 +630,8 @@ def gives_way():
             with open(f"/sys/fs/cgroup{path}/../cpu.weight", encoding="ascii") as file:
                 return int(file.read())
 
-        usual, lowered = (100, 11) if by_cgroup else (0, 10)
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        usual, lowered = (100, 11) if by_cgroup else (own, max(own, 10))
         waiting = [start(["dash", "-c", spin])]
         tap.check(tap.wait_until(lambda: pid_of("dash"), 20 * SLOW), "no spinning job")
         time.sleep(0.3 * SLOW)
