@@ -365,8 +365,7 @@ static int read_host(Parse *parse, const JsonNode *node, Destination *host) {
         if (host->n_slots != 1)
                 return fault(parse, node, "has more than one pair of addresses");
         host->ports = calloc(1, sizeof(DestinationPort));
-        host->slots[0].name = strdup(host->name);
-        if (!host->ports || !host->slots[0].name)
+        if (!host->ports)
                 return error_origin(-ENOMEM);
         host->n_ports = 1;
         host->ports[0] = (DestinationPort){.port = 80, .type = DESTINATION_HTTP};
