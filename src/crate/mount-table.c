@@ -109,6 +109,17 @@ static int mount_table_push(MountTable *table, MountEntry *entry) {
         return 0;
 }
 
+/* Takes what the entry holds, whatever comes of it. */
+static int push_at(MountTable *table, const char *path, MountEntry *entry) {
+        int r;
+
+        entry->path = strdup(path);
+        r = entry->path ? mount_table_push(table, entry) : error_origin(-ENOMEM);
+        if (r < 0)
+                mount_entry_done(entry);
+        return r;
+}
+
 int mount_table_add(MountTable *table, MountKind kind, const char *path, const char *source,
                     uint32_t mode, bool required, CrateError *ret_error) {
         MountEntry entry = {.kind = kind, .mode = mode, .directory = true, .optional = !required};
@@ -130,11 +141,7 @@ int mount_table_add(MountTable *table, MountKind kind, const char *path, const c
                         return MOUNT_TABLE_E_INVALID;
                 }
         }
-        entry.path = strdup(path);
-        r = entry.path ? mount_table_push(table, &entry) : error_origin(-ENOMEM);
-        if (r < 0)
-                mount_entry_done(&entry);
-        return r;
+        return push_at(table, path, &entry);
 }
 
 char *mount_entry_target(const MountEntry *entry, const char *host) {
@@ -169,7 +176,6 @@ int mount_table_add_cover(MountTable *table, const char *path, const char *cover
                           CrateError *ret_error) {
         MountEntry entry = {
                 .kind = MOUNT_COVER, .cover = cover, .optional = !required, .forced_late = true};
-        int r;
 
         if (mount_table_has(table, path)) {
                 if (!required)
@@ -181,11 +187,7 @@ int mount_table_add_cover(MountTable *table, const char *path, const char *cover
                                        path);
                 return MOUNT_TABLE_E_INVALID;
         }
-        entry.path = strdup(path);
-        r = entry.path ? mount_table_push(table, &entry) : error_origin(-ENOMEM);
-        if (r < 0)
-                mount_entry_done(&entry);
-        return r;
+        return push_at(table, path, &entry);
 }
 
 int mount_table_add_link(MountTable *table, const char *path, const char *target) {
