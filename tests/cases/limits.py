@@ -697,7 +697,7 @@ def keeps_giving_way():
         raise tap.Skip("host kernel does not share processors by sessions")
     with mcp.Broker() as broker, broker.client() as client, broker.client() as other:
         if has_cgroup(client.exec("true"), "cpus"):
-            return
+            raise tap.Skip("host shares processors by cgroups, which no job can change")
         sleep = other.start("tools/call", {"name": "sandbox_exec", "arguments": {
             "argv": ["sleep", "100"]}})
         # The kernel sets ten a second for users.
