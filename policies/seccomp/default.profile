@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What a job may ask of the kernel, unless its template says otherwise: all but what is below. The
-# language is described in src/policy/seccomp-parse.h.
+# language is described in src/seccomp/parse.h.
 #
 # ENOSYS tells a runtime that the call does not exist here, so that it falls back to an older one;
 # EPERM tells the user that it exists and is not for him.

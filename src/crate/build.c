@@ -14,7 +14,7 @@
 #include "crate/host-sockets.h"
 #include "crate/mount-table.h"
 #include "crate/own-guard.h"
-#include "policy/seccomp.h"
+#include "seccomp/profile.h"
 
 #define CRATE_HOME "/home/agent"
 #define CRATE_WORKSPACE "/workspace"

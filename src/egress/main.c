@@ -17,7 +17,7 @@
 #include "egress/harden.h"
 #include "egress/serve.h"
 #include "egress/service.h"
-#include "policy/seccomp-table.h"
+#include "seccomp/table.h"
 
 #define EGRESS_LINK_FD 3
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "policy/seccomp.h"
+#include "seccomp/profile.h"
 
 /* agentcrate-egress as a system service: a listening socket is passed in, and every broker that
  * connects is served. profile is its own. Returns the exit status. */

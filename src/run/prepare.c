@@ -3,8 +3,8 @@
 
 #include "basic/error.h"
 #include "basic/host-path.h"
-#include "policy/seccomp.h"
 #include "run/report.h"
+#include "seccomp/profile.h"
 
 #define CAPTURE_EVIDENCE 1024U
 

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 
 #include "bench.h"
-#include "policy/seccomp.h"
+#include "seccomp/profile.h"
 
 #define INNER_ID 1000U
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)

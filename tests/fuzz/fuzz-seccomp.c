@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <linux/audit.h>
 
-#include "policy/seccomp-emit.h"
-#include "policy/seccomp-parse.h"
+#include "seccomp/emit.h"
+#include "seccomp/parse.h"
 #include "tests/unit/bpf-interpreter.h"
 
 /* @include finds one profile, and itself. */

@@ -2,7 +2,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "policy/seccomp.h"
+#include "seccomp/profile.h"
 #include "tests/unit/build-bench.h"
 
 #define HOST_TEMPLATE "{\"root\": \"host\", \"ro\": [\"/usr\"]}"

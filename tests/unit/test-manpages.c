@@ -11,9 +11,9 @@
 #include "plan/plan.h"
 #include "policy/config.h"
 #include "policy/limits.h"
-#include "policy/seccomp.h"
 #include "policy/template.h"
 #include "policy/tenant.h"
+#include "seccomp/profile.h"
 
 /* The words of all lines of the page that begin with the prefix, from the heading to the next one
  * of its kind. Punctuation that mdoc sets apart is left out. */

@@ -24,10 +24,10 @@
 
 #include "basic/string-util.h"
 #include "bpf-interpreter.h"
-#include "policy/seccomp-emit.h"
-#include "policy/seccomp-load.h"
-#include "policy/seccomp-words.h"
-#include "policy/seccomp.h"
+#include "seccomp/emit.h"
+#include "seccomp/load.h"
+#include "seccomp/profile.h"
+#include "seccomp/words.h"
 
 #define NEWEST 450
 #define X32_BIT 0x40000000

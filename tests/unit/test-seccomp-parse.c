@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "basic/string-util.h"
-#include "policy/seccomp-parse.h"
+#include "seccomp/parse.h"
 
 #define HEAD "@description x\n@otherwise allow\n@newest 450\n"
 

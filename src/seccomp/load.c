@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "policy/seccomp-load.h"
+#include "seccomp/load.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #include <linux/filter.h>
 #include <stdio.h>
 
-#include "policy/seccomp-parse.h"
+#include "seccomp/parse.h"
 
 enum {
         _SECCOMP_EMIT_E_SUCCESS,

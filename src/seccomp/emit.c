@@ -13,7 +13,7 @@
  * jump to it is put in between.
  */
 
-#include "policy/seccomp-emit.h"
+#include "seccomp/emit.h"
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>

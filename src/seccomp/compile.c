@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/seccomp-emit.h"
-#include "policy/seccomp-load.h"
+#include "seccomp/emit.h"
+#include "seccomp/load.h"
 
 #define PROFILES_MAX 16
 

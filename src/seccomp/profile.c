@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "policy/seccomp.h"
+#include "seccomp/profile.h"
 
 #include "basic/string-util.h"
-#include "policy/seccomp-table.h"
+#include "seccomp/table.h"
 
 const SeccompProfile *seccomp_profile_find(const char *name) {
         for (size_t i = 0; i < seccomp_table_size; i++)

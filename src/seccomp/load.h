@@ -3,7 +3,7 @@
 
 /* Profiles from files. */
 
-#include "policy/seccomp-parse.h"
+#include "seccomp/parse.h"
 
 /* Reads and parses the file at path, includes from its folder: 0, a negative errno, or
  * SECCOMP_PARSE_E_INVALID. Diagnostics show the last part of each path. */

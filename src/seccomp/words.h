@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "policy/seccomp-parse.h"
+#include "seccomp/parse.h"
 
 enum {
         _SECCOMP_WORD_E_SUCCESS,

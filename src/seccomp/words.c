@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "policy/seccomp-words.h"
+#include "seccomp/words.h"
 
 #include <errno.h>
 #include <linux/ioprio.h>

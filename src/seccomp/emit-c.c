@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "basic/error.h"
-#include "policy/seccomp-emit.h"
+#include "seccomp/emit.h"
 
 static const char *const arch_macros[_SECCOMP_ARCH_MAX] = {
         [SECCOMP_ARCH_X86_64] = "__x86_64__",
@@ -69,7 +69,7 @@ int seccomp_emit_c(FILE *out, const SeccompNamed *profiles, size_t n_profiles) {
 
         fputs("/* SPDX-License-Identifier: Apache-2.0 */\n"
               "/* Written by seccomp-compile from the profiles' text: change that instead. */\n\n"
-              "#include \"policy/seccomp-table.h\"\n\n",
+              "#include \"seccomp/table.h\"\n\n",
               out);
         for (SeccompArch arch = 0; arch < _SECCOMP_ARCH_MAX; arch++) {
                 r = write_arch(out, arch, profiles, n_profiles);

@@ -3,7 +3,7 @@
 
 /*
  * The text of a seccomp profile, checked and turned into rules. Used when the project is built, by
- * seccomp-compile, and by the tests; the programs only see the finished filters (seccomp.h).
+ * seccomp-compile, and by the tests; the programs only see the finished filters (profile.h).
  *
  * The language: one statement a line, words separated by blanks; a line that begins with a blank
  * goes on with the statement before it; a word that begins with '#' begins a comment.
