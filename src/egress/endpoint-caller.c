@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <nettle/sha2.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "basic/error.h"
+#include "egress/endpoint-request.h"
 #include "egress/endpoint.h"
 #include "http/parser.h"
 #include "http/reply.h"
@@ -278,112 +278,6 @@ static OperationSpan span_of(const HttpText *text) {
         return text ? (OperationSpan){text->data, text->size} : (OperationSpan){};
 }
 
-static bool host_is_ours(const Caller *caller, const HttpText *host) {
-        const char *name = caller->listener->slot->name;
-        size_t size = strlen(name);
-
-        if (!host || host->size < size || strncasecmp(host->data, name, size) != 0)
-                return false;
-        return host->size == size ||
-               (host->size == size + 3 && memcmp(host->data + size, ":80", 3) == 0);
-}
-
-static bool header_passes(const Caller *caller, HttpText name) {
-        static const char *const names[] = {"accept",    "accept-language",   "content-type",
-                                            "if-match",  "if-modified-since", "if-none-match",
-                                            "user-agent"};
-        const StrV *more = &caller->endpoint->credential->credential->headers;
-
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (strlen(names[i]) == name.size &&
-                    strncasecmp(names[i], name.data, name.size) == 0)
-                        return true;
-        for (size_t i = 0; i < more->n_items; i++)
-                if (strlen(more->items[i]) == name.size &&
-                    strncasecmp(more->items[i], name.data, name.size) == 0)
-                        return true;
-        return false;
-}
-
-static bool has_header(const StrV *headers, HttpText name) {
-        for (size_t i = 0; i < headers->n_items; i++)
-                if (strncasecmp(headers->items[i], name.data, name.size) == 0 &&
-                    headers->items[i][name.size] == ':')
-                        return true;
-        return false;
-}
-
-static int take_headers(Caller *caller, const HttpRequest *request) {
-        StrV *headers = &caller->request.headers;
-        int r = 0;
-
-        for (size_t i = 0; i < request->n_headers && r == 0; i++) {
-                HttpText name = request->headers[i].name, value = request->headers[i].value;
-
-                if (!header_passes(caller, name) || has_header(headers, name) || value.size == 0)
-                        continue;
-                r = strv_appendf(headers, "%.*s: %.*s", (int) name.size, name.data,
-                                 (int) value.size, value.data);
-        }
-        return error_trace(r);
-}
-
-static void digest_format(const struct sha256_ctx *done,
-                          char ret_hex[static 2 * SHA256_DIGEST_SIZE + 1]) {
-        struct sha256_ctx context = *done;
-        uint8_t digest[SHA256_DIGEST_SIZE];
-
-        sha256_digest(&context, sizeof(digest), digest);
-        for (size_t i = 0; i < sizeof(digest); i++)
-                (void) snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
-}
-
-/* Values are not told, but who knows one can find it. */
-static int add_parameter(StrBuf *out, const char *name, const char *value) {
-        char hex[2 * SHA256_DIGEST_SIZE + 1];
-        struct sha256_ctx context;
-
-        if (out->size + strlen(name) + sizeof(hex) + 3 > PROTO_EGRESS_PARAMETERS_MAX)
-                return 0;
-        sha256_init(&context);
-        sha256_update(&context, strlen(value), (const uint8_t *) value);
-        digest_format(&context, hex);
-        return error_trace(strbuf_appendf(out, "%s%s %s", out->size > 0 ? " " : "", name, hex));
-}
-
-/* Those of the path, then those of the query that were given. */
-static int digest_parameters(Caller *caller) {
-        const Operation *operation = caller->match.operation;
-        size_t value = 0;
-        int r = 0;
-
-        strbuf_done(&caller->parameters);
-        for (size_t i = 0; r == 0 && i < operation->n_segments; i++)
-                if (!operation->segments[i].literal)
-                        r = add_parameter(&caller->parameters,
-                                          operation->segments[i].parameter.name,
-                                          caller->match.path.items[value++]);
-        for (size_t i = 0; r == 0 && i < operation->n_query; i++)
-                if (*caller->match.query.items[i])
-                        r = add_parameter(&caller->parameters, operation->query[i].name,
-                                          caller->match.query.items[i]);
-        caller->what.parameters = caller->parameters.data;
-        return error_trace(r);
-}
-
-static void digest_request(Caller *caller, const HttpRequest *request) {
-        struct sha256_ctx context;
-
-        sha256_init(&context);
-        sha256_update(&context, request->method.size, (const uint8_t *) request->method.data);
-        sha256_update(&context, 1, (const uint8_t *) " ");
-        sha256_update(&context, request->target.size, (const uint8_t *) request->target.data);
-        sha256_update(&context, 1, (const uint8_t *) "\n");
-        if (request->body.size > 0)
-                sha256_update(&context, request->body.size, (const uint8_t *) request->body.data);
-        digest_format(&context, caller->what.digest);
-}
-
 static int caller_dispatch(Caller *caller, const HttpRequest *request) {
         static const ExchangeCalls calls = {.on_head = on_head,
                                             .on_content = on_content,
@@ -396,7 +290,8 @@ static int caller_dispatch(Caller *caller, const HttpRequest *request) {
                              .addresses = session->host.addresses};
         int r;
 
-        r = take_headers(caller, request);
+        r = request_take_headers(request, caller->endpoint->credential->credential,
+                                 &caller->request.headers);
         if (r == 0)
                 r = session_get_resolver(session, &host.resolver);
         if (r < 0)
@@ -411,29 +306,6 @@ static int caller_dispatch(Caller *caller, const HttpRequest *request) {
         loop_timer_stop(&caller->timer);
         return error_trace(exchange_new(&host, &caller->endpoint->vault, &caller->request, &calls,
                                         caller, &caller->exchange));
-}
-
-/* What is wrong with how it asks, whatever for. */
-static const char *find_fault(const Caller *caller, const HttpRequest *request, int *ret_status,
-                              const char **ret_text) {
-        const HttpText *expect = http_request_header(request, "expect");
-
-        if (!host_is_ours(caller, http_request_header(request, "host"))) {
-                *ret_status = 421;
-                *ret_text = "this is another host than the request is for";
-                return "request.host";
-        }
-        if (http_request_header(request, "upgrade")) {
-                *ret_status = 400;
-                *ret_text = "an operation is one request and one answer: it cannot be upgraded";
-                return "request.upgrade";
-        }
-        if (expect && !(expect->size == 12 && strncasecmp(expect->data, "100-continue", 12) == 0)) {
-                *ret_status = 417;
-                *ret_text = "nothing but 100-continue can be expected here";
-                return "request.expect";
-        }
-        return NULL;
 }
 
 static void refuse_match(Caller *caller, int outcome, const char *text) {
@@ -454,61 +326,79 @@ static void refuse_body(Caller *caller, int outcome, const char *text) {
                 caller_refuse(caller, 400, "operation.body", text);
 }
 
-static void caller_handle(Caller *caller, const HttpRequest *request) {
-        const char *text = NULL, *reason, *limit;
+static void refuse_for_memory(Caller *caller) {
+        caller_refuse(caller, 503, "endpoint.memory", "there is no memory for the request");
+}
+
+/* What the request is, and that the menu has it. False: it was refused. */
+static bool caller_match(Caller *caller, const HttpRequest *request) {
+        const char *text = NULL, *reason;
         int status = 0, r;
 
-        caller->keep_alive = request->keep_alive && !request->http10;
-        caller->is_http10 = request->http10;
-        caller->is_head = http_text_equal(request->method, "HEAD");
-        digest_request(caller, request);
-        reason = find_fault(caller, request, &status, &text);
+        reason = request_find_fault(request, caller->listener->slot->name, &status, &text);
         if (reason) {
                 caller->keep_alive = false;
                 caller_refuse(caller, status, reason, text);
-                return;
+                return false;
         }
+
         r = operation_match(&caller->endpoint->credential->credential->menu,
                             span_of(&request->method), span_of(&request->target), &caller->match,
                             &text);
         if (r > 0) {
                 refuse_match(caller, r, text);
-                return;
+                return false;
         }
         if (r == 0)
-                r = digest_parameters(caller);
+                r = request_digest_parameters(&caller->match, &caller->parameters);
+        caller->what.parameters = caller->parameters.data;
+
         if (r == 0)
                 r = operation_check_body(caller->match.operation,
                                          span_of(http_request_header(request, "content-type")),
                                          span_of(http_request_header(request, "content-encoding")),
                                          span_of(&request->body), &text);
-        if (r > 0) {
+        if (r > 0)
                 refuse_body(caller, r, text);
-                return;
-        }
-        if (r == 0 && !endpoint_can_tell(caller->endpoint)) {
+        if (r < 0)
+                refuse_for_memory(caller);
+        return r == 0;
+}
+
+/* That it can go on record, and has a place in the quotas: counted here, and never given back. */
+static bool caller_count(Caller *caller) {
+        const char *limit;
+
+        if (!endpoint_can_tell(caller->endpoint)) {
                 caller_refuse(caller, 503, "endpoint.record",
                               "what is sent is put on record, and the record does not keep up: try "
                               "again later");
-                return;
+                return false;
         }
-        limit = r == 0 ? endpoint_count(caller->endpoint, caller->match.operation) : NULL;
-        if (string_equal(limit, "per_job")) {
+
+        limit = endpoint_count(caller->endpoint, caller->match.operation);
+        if (!limit)
+                return true;
+        if (string_equal(limit, "per_job"))
                 caller_refuse(caller, 429, "limit.per_job",
                               "the job has made all the calls of this operation that per_job "
                               "allows");
-                return;
-        }
-        if (limit) {
+        else
                 caller_refuse(caller, 429, "limit.per_minute",
                               "all the calls of this operation that per_minute allows were made "
                               "in the last minute: try again later");
+        return false;
+}
+
+static void caller_handle(Caller *caller, const HttpRequest *request) {
+        caller->keep_alive = request->keep_alive && !request->http10;
+        caller->is_http10 = request->http10;
+        caller->is_head = http_text_equal(request->method, "HEAD");
+        request_digest(request, caller->what.digest);
+        if (!caller_match(caller, request) || !caller_count(caller))
                 return;
-        }
-        if (r == 0)
-                r = caller_dispatch(caller, request);
-        if (r < 0)
-                caller_refuse(caller, 503, "endpoint.memory", "there is no memory for the request");
+        if (caller_dispatch(caller, request) < 0)
+                refuse_for_memory(caller);
 }
 
 /* Behind it nothing on the connection can be trusted. */
