@@ -299,11 +299,26 @@ static void query_end(void *userdata) {
         query_free(query);
 }
 
-static void add_chain(ResolverQuery *query, const char *name) {
-        size_t size = strlen(query->found.chain);
+static bool chain_has(const char *chain, const char *name) {
+        size_t size = strlen(name), n;
 
-        (void) snprintf(query->found.chain + size, sizeof(query->found.chain) - size, "%s%.255s",
-                        size > 0 ? " > " : "", name);
+        for (const char *p = chain; *p; p += n) {
+                n = strcspn(p, " >");
+                if (n == size && memcmp(p, name, n) == 0)
+                        return true;
+                n += strspn(p + n, " >");
+        }
+        return false;
+}
+
+/* Each name once: the answers of both families tell of the same ones. */
+static void add_chain(ResolverQuery *query, const char *name) {
+        char *chain = query->found.chain;
+        size_t size = strlen(chain);
+
+        if (!chain_has(chain, name))
+                (void) snprintf(chain + size, sizeof(query->found.chain) - size, "%s%.255s",
+                                size > 0 ? " > " : "", name);
 }
 
 static void on_answer(void *userdata, int status, int timeouts _unused_,

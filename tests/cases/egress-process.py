@@ -429,7 +429,7 @@ def known_names():
 
 def row_16():
     answers = {NAME: [("CNAME", "internal.corp.example"), ("A", "10.0.0.1")],
-               "far.example": [("CNAME", "cdn.example"), ("A", egress.OUTSIDE)]}
+               "far.example": [("CNAME", "cdn.example"), ("A", egress.OUTSIDE), ("AAAA", "2001:4860::1")]}
     with serving(answers=answers) as (session, port, _, _):
         tap.equal(refused(session, port), "reset")
         report = session.close()
