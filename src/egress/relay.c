@@ -233,16 +233,14 @@ static void on_resolved(void *userdata, const ResolverAnswer *answer) {
 }
 
 static void relay_resolve(Relay *relay) {
-        Session *session = relay->session;
-        int r = 0;
+        Resolver *resolver;
+        int r;
 
         loop_timer_stop(&relay->timer);
         relay->state = RELAY_RESOLVE;
-        if (!session->resolver)
-                r = resolver_new(session->host.loop, &session->document->servers,
-                                 &session->resolver);
+        r = session_get_resolver(relay->session, &resolver);
         if (r == 0)
-                r = resolver_ask(session->resolver, relay->listener->slot->name, on_resolved, relay,
+                r = resolver_ask(resolver, relay->listener->slot->name, on_resolved, relay,
                                  &relay->query);
         if (r < 0)
                 relay_end(relay, RELAY_FAILED);
