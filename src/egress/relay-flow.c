@@ -97,9 +97,10 @@ static Moved read_client(Relay *relay, Moved (*look)(Relay *, const char *, size
         }
         if (n < 0)
                 return end(relay, RELAY_RESET);
+        /* The end is something that comes, too: it has to be passed on. */
         if (n == 0) {
                 relay->client.ended = true;
-                return MOVED_ALL;
+                return MOVED_SOME;
         }
         relay->moved_usec = loop_now(relay->session->host.loop);
         *ret_looked = look(relay, data, (size_t) n);

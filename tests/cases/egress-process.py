@@ -610,6 +610,23 @@ def http_passes():
         tap.equal(session.close()["denied"], [])
 
 
+def http_half_close():
+    """The end of what a client sends reaches its server, and the answer the client."""
+    def serve(connection):
+        heard.append(egress.read_all(connection))
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    heard = []
+    with serving(serve, type="http") as (session, port, server, _):
+        with session.connect(NAME, port) as job:
+            job.sendall(http_request(NAME))
+            tap.check(tap.wait_until(lambda: server.n_connections), "nobody was dialled")
+            job.shutdown(socket.SHUT_WR)
+            tap.equal(egress.read_all(job), b"HTTP/1.1 200 OK\r\n\r\n")
+        tap.equal(heard, [http_request(NAME)])
+        tap.equal(session.close()["log"][0]["end"], "done")
+
+
 def http_host():
     with serving(type="http") as (session, port, server, _):
         for host in "evil.example", NAME + ".evil.example", f"{NAME}:{port + 1}", "":
@@ -1125,6 +1142,7 @@ def main():
     tap.case("row 22: no TLS", row_22)
     tap.case("row 23: inside of TLS nothing is seen", row_23)
     tap.case("HTTP for the name passes", http_passes)
+    tap.case("a client that has said all is answered over HTTP", http_half_close)
     tap.case("row 28 of plain HTTP: each request's Host is looked at", http_host)
     tap.case("rows 28, 29 of plain HTTP: targets that are none of the name's", http_targets)
     tap.case("rows 28, 32 of plain HTTP: shapes that hide requests", http_smuggling)
