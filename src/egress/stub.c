@@ -73,6 +73,11 @@ static size_t answer_name(Session *session, const DnsQuery *query, uint8_t *repl
         return dns_reply_write(query, DNS_OK, address, TTL_SEC, reply);
 }
 
+/* What is no question has no name either. */
+static void count_malformed(Session *session) {
+        denials_add(&session->denials, DENIAL_DNS, "", "malformed", NULL);
+}
+
 /* 0: there is none. */
 static size_t answer(Session *session, const uint8_t *message, size_t size, uint8_t *reply) {
         _uninitialized_ DnsQuery query;
@@ -80,14 +85,19 @@ static size_t answer(Session *session, const uint8_t *message, size_t size, uint
 
         switch (dns_query_parse(message, size, &query, &code)) {
         case DNS_E_DROP:
+                count_malformed(session);
                 return 0;
         case DNS_E_CODE:
+                if (code != DNS_BADVERS)
+                        count_malformed(session);
                 return dns_reply_write(&query, code, NULL, 0, reply);
         default:
                 break;
         }
-        if (query.class != DNS_CLASS_IN)
+        if (query.class != DNS_CLASS_IN) {
+                denials_add(&session->denials, DENIAL_DNS, query.name, "class", NULL);
                 return dns_reply_write(&query, DNS_REFUSED, NULL, 0, reply);
+        }
         return answer_name(session, &query, reply);
 }
 
@@ -147,8 +157,10 @@ static bool answer_datagram(StubSocket *socket) {
         if (n < 0)
                 return false;
         count_overflows(socket, &message);
-        if (message.msg_flags & MSG_TRUNC)
+        if (message.msg_flags & MSG_TRUNC) {
+                count_malformed(socket->stub->session);
                 return true;
+        }
         size = answer(socket->stub->session, query, (size_t) n, reply);
         /* Who does not take it asks again. */
         if (size > 0)
@@ -186,8 +198,15 @@ static void stream_end(Stream *stream) {
         free(stream);
 }
 
+/* What has come of a question is all that there will be of it. */
+static void stream_cut(Stream *stream) {
+        if (stream->size > 0)
+                count_malformed(stream->stub->session);
+        stream_end(stream);
+}
+
 static void on_stream_time(void *userdata) {
-        stream_end(userdata);
+        stream_cut(userdata);
 }
 
 /* Answers the first query in the buffer, if it is whole. False: it is not, or there is nobody to
@@ -197,6 +216,8 @@ static bool stream_answer(Stream *stream, bool *ret_alive) {
         uint8_t reply[2 + DNS_REPLY_MAX];
 
         *ret_alive = stream->size < 2 || (size > 0 && size <= DNS_QUERY_MAX);
+        if (!*ret_alive)
+                count_malformed(stream->stub->session);
         if (stream->size < 2 || !*ret_alive || stream->size < 2 + size)
                 return false;
         n = answer(stream->stub->session, stream->data + 2, size, reply + 2);
@@ -221,7 +242,7 @@ static void on_stream(void *userdata, uint32_t events _unused_) {
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n <= 0) {
-                stream_end(stream);
+                stream_cut(stream);
                 return;
         }
         stream->size += (size_t) n;
@@ -272,10 +293,12 @@ static void on_connection(void *userdata, uint32_t events _unused_) {
                         (void) loop_change(&socket->fd, 0);
                 return;
         }
-        if (socket->stub->n_streams >= STREAMS_MAX)
-                fd_close(fd);
-        else
+        if (socket->stub->n_streams < STREAMS_MAX) {
                 (void) stream_begin(socket->stub, fd);
+                return;
+        }
+        denials_add(&socket->stub->session->denials, DENIAL_LIMIT, "", "dns-connections", NULL);
+        fd_close(fd);
 }
 
 /* --- the stub --- */
