@@ -93,8 +93,8 @@ void call_trace_operation(Trace *trace, const EgressOperation *operation) {
 void call_trace_connection(Trace *trace, const AuditEgress *connection) {
         TraceRequest *request;
 
-        /* What was refused took no time and went nowhere. */
-        if (connection->denied)
+        /* What was refused took no time and went nowhere; of many together no time is known. */
+        if (connection->denied || connection->count > 0)
                 return;
         request = trace_add_request(trace, connection->begun_usec, connection->usec);
         if (!request)

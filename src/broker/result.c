@@ -167,20 +167,23 @@ static void add_denial(ResultEgress *egress, const CrateResult *result, const js
         };
 }
 
-/* What was refused before it was dialled is among the denials, but for the names that led there. */
+/* What was refused before it was dialled is among the denials, but for the names that led there.
+ * What the log had no room for is one entry for each destination. */
 static void add_connection(ResultEgress *egress, const CrateResult *result, const json_t *entry) {
         const char *address = text_of(entry, "address"), *through = text_of(entry, "through");
+        uint64_t count = number_of(entry, "connections");
 
-        if (!address && !through)
+        if (!address && !through && count == 0)
                 return;
         egress->items[egress->n_items++] = (AuditEgress){
-                .denied = !address,
+                .denied = !address && count == 0,
                 .job = result->job,
                 .name = text_of(entry, "name"),
                 .port = number_of(entry, "port"),
                 .address = address,
                 .through = through,
-                .end = text_of(entry, "end") ?: "",
+                .end = text_of(entry, "end") ?: "more",
+                .count = count,
                 .bytes_in = number_of(entry, "bytes_in"),
                 .bytes_out = number_of(entry, "bytes_out"),
                 .usec = number_of(entry, "us"),

@@ -74,7 +74,7 @@ json_t *reached_from_report(const void *data, size_t size) {
         size_t i;
 
         json_array_foreach(list, i, entry) if (json_is_object(entry) &&
-                                               json_array_size(array) < DENIED_MAX)(void)
+                                               json_array_size(array) < REACHED_MAX)(void)
                 json_array_append(array, entry);
         json_decref(report);
         return array;

@@ -7,8 +7,11 @@
 #include <stddef.h>
 
 #include "crate/result.h"
+#include "plan/plan.h"
 
 #define DENIED_MAX 100U
+/* A line for each of the first connections, and one for the rest of each destination. */
+#define REACHED_MAX (100U + PLAN_LISTENS_MAX)
 
 /* The list of a report of agentcrate-egress, without what is no entry of one. NULL: it is no
  * report, or there is no memory. */

@@ -38,12 +38,14 @@ void denials_drop(Denials *denials, uint64_t n) {
 void denials_add(Denials *denials, DenialKind kind, const char *name, const char *reason,
                  const char *seen) {
         Denial denial = {.kind = kind, .reason = reason, .count = 1};
+        size_t n_of_kind = 0;
 
         put(denial.name, name);
         put(denial.seen, seen ?: "");
         for (size_t i = 0; i < denials->n_items; i++) {
                 Denial *item = &denials->items[i];
 
+                n_of_kind += item->kind == kind;
                 if (item->kind == kind && string_equal(item->reason, reason) &&
                     string_equal(item->name, denial.name) &&
                     string_equal(item->seen, denial.seen)) {
@@ -54,7 +56,8 @@ void denials_add(Denials *denials, DenialKind kind, const char *name, const char
         }
         if (!denials->items)
                 denials->items = calloc(DENIALS_MAX, sizeof(Denial));
-        if (!denials->items || denials->n_items == DENIALS_MAX) {
+        if (!denials->items || denials->n_items == DENIALS_MAX ||
+            n_of_kind == DENIALS_OF_KIND_MAX) {
                 denials_drop(denials, 1);
                 return;
         }

@@ -13,6 +13,8 @@
 #include "egress/address.h"
 
 #define DENIALS_MAX 100U
+/* So that nobody hides a refusal of one kind behind many of another. */
+#define DENIALS_OF_KIND_MAX 80U
 /* A name may be longer, and is cut. */
 #define DENIAL_NAME_MAX 200U
 

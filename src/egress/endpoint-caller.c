@@ -118,8 +118,8 @@ static void caller_tell(Caller *caller, const char *reason, int status, bool den
         caller->what.operation = caller->match.operation;
         session->bytes_in += caller->what.bytes_in;
         session->bytes_out += caller->what.bytes_out;
-        caller->listener->use->bytes_in += caller->what.bytes_in;
-        caller->listener->use->bytes_out += caller->what.bytes_out;
+        caller->listener->use->all.bytes_in += caller->what.bytes_in;
+        caller->listener->use->all.bytes_out += caller->what.bytes_out;
         if (denied)
                 denials_add(&session->denials, DENIAL_OPERATION, caller->listener->slot->name,
                             reason, caller->match.operation ? caller->match.operation->name : NULL);
@@ -302,7 +302,7 @@ static int caller_dispatch(Caller *caller, const HttpRequest *request) {
         caller->request.body = request->body.data;
         caller->request.body_size = request->body.size;
         session->connections++;
-        caller->listener->use->connections++;
+        caller->listener->use->all.connections++;
         loop_timer_stop(&caller->timer);
         return error_trace(exchange_new(&host, &caller->endpoint->vault, &caller->request, &calls,
                                         caller, &caller->exchange));

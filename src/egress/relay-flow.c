@@ -131,7 +131,7 @@ static Moved count(Relay *relay, RelayFlow *flow, size_t n) {
 
         flow->bytes += n;
         *(is_in ? &session->bytes_in : &session->bytes_out) += n;
-        *(is_in ? &relay->listener->use->bytes_in : &relay->listener->use->bytes_out) += n;
+        *(is_in ? &relay->listener->use->all.bytes_in : &relay->listener->use->all.bytes_out) += n;
         relay->moved_usec = loop_now(session->host.loop);
         if (session->document->bytes_max == 0 ||
             session->bytes_in + session->bytes_out <= session->document->bytes_max)

@@ -32,9 +32,18 @@ static const char *const reasons[_RELAY_END_REASON_MAX] = {
 static void write_log(Relay *relay, RelayEndReason reason) {
         Session *session = relay->session;
         LogEntry *entry = &session->log[session->n_log];
+        UseCount *unlogged = &relay->listener->use->unlogged;
 
-        if (session->n_log == SESSION_LOG_MAX)
+        /* What was not dialled is among the denials, but for the names that led there; it leaves
+         * room for what was. */
+        if (!relay->address.family && (!relay->chain || session->n_log >= SESSION_LOG_MAX / 2))
                 return;
+        if (session->n_log == SESSION_LOG_MAX) {
+                unlogged->connections++;
+                unlogged->bytes_in += relay->in.bytes;
+                unlogged->bytes_out += relay->out.bytes;
+                return;
+        }
         *entry = (LogEntry){.name = strdup(relay->listener->slot->name),
                             .port = relay->listener->port->port,
                             .address = relay->address,
@@ -172,7 +181,7 @@ static void on_dialled(void *userdata, int fd, const Address *address) {
         relay->state = RELAY_OPEN;
         relay->moved_usec = loop_now(session->host.loop);
         session->connections++;
-        relay->listener->use->connections++;
+        relay->listener->use->all.connections++;
         if (loop_add(session->host.loop, &relay->upstream.fd, WATCHED) < 0 ||
             loop_timer_set(session->host.loop, &relay->timer,
                            relay->moved_usec + session->document->idle_msec * USEC_PER_MSEC) < 0)

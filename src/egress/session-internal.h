@@ -16,9 +16,14 @@ typedef struct Listener Listener;
 typedef struct Relay Relay;
 typedef struct Stub Stub;
 
+typedef struct UseCount {
+        uint64_t connections, bytes_in, bytes_out;
+} UseCount;
+
 /* Of one name and port. */
 typedef struct PortUse {
-        uint64_t connections, bytes_in, bytes_out;
+        UseCount all;
+        UseCount unlogged; /* of connections for which the log had no room */
 } PortUse;
 
 struct Listener {

@@ -47,7 +47,7 @@ static json_t *denial_to_json(const Denial *denial) {
         return NULL;
 }
 
-static int put_use(json_t *object, const PortUse *use) {
+static int put_use(json_t *object, const UseCount *use) {
         int r;
 
         r = put_number(object, "connections", use->connections);
@@ -56,7 +56,7 @@ static int put_use(json_t *object, const PortUse *use) {
         return r == 0 ? put_number(object, "bytes_out", use->bytes_out) : r;
 }
 
-static json_t *port_to_json(const char *name, uint16_t port, const PortUse *use) {
+static json_t *port_to_json(const char *name, uint16_t port, const UseCount *use) {
         json_t *object = json_object();
 
         if (put_string(object, "name", name) == 0 && put_number(object, "port", port) == 0 &&
@@ -142,26 +142,31 @@ static int put_denied(Report *report, const Session *session) {
         return put_number(report->root, "n_dropped", report->n_dropped);
 }
 
-/* Only those that were used: a job may be allowed many. */
-static int put_names(Report *report, const Session *session) {
+/* By name and port, only those that were used: a job may be allowed many. */
+static int put_uses(Report *report, json_t *list, const Session *session, bool unlogged) {
         const SessionDocument *document = session->document;
         const PortUse *use = session->uses;
-        json_t *list = put_list(report, "names");
 
-        if (!list)
-                return error_origin(-ENOMEM);
         for (size_t i = 0; i < document->n_names; i++)
                 for (size_t j = 0; j < document->names[i].n_ports; j++, use++) {
+                        const UseCount *count = unlogged ? &use->unlogged : &use->all;
                         const Destination *name = &document->names[i];
 
-                        if (use->connections > 0 &&
+                        if (count->connections > 0 &&
                             put_entry(report, list,
-                                      port_to_json(name->name, name->ports[j].port, use)) < 0)
+                                      port_to_json(name->name, name->ports[j].port, count)) < 0)
                                 return error_origin(-ENOMEM);
                 }
         return 0;
 }
 
+static int put_names(Report *report, const Session *session) {
+        json_t *list = put_list(report, "names");
+
+        return list ? put_uses(report, list, session, false) : error_origin(-ENOMEM);
+}
+
+/* Connections, and behind them the sums of those for which the log had no room. */
 static int put_log(Report *report, const Session *session) {
         json_t *list = put_list(report, "log");
 
@@ -170,19 +175,19 @@ static int put_log(Report *report, const Session *session) {
         for (size_t i = 0; i < session->n_log; i++)
                 if (put_entry(report, list, log_to_json(&session->log[i])) < 0)
                         return error_origin(-ENOMEM);
-        return 0;
+        return put_uses(report, list, session, true);
 }
 
 static int fill(Report *report, const Session *session) {
-        const PortUse all = {session->connections, session->bytes_in, session->bytes_out};
+        const UseCount all = {session->connections, session->bytes_in, session->bytes_out};
         int r;
 
         r = put_denied(report, session);
         if (r == 0)
                 r = put_use(report->root, &all);
         if (r == 0)
-                r = put_names(report, session);
-        return r == 0 ? put_log(report, session) : error_trace(r);
+                r = put_log(report, session);
+        return r == 0 ? put_names(report, session) : error_trace(r);
 }
 
 int session_report(const Session *session, EgressEnded *ret_counters, StrBuf *report) {

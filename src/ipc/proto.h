@@ -261,7 +261,7 @@ typedef struct EgressPosted {
 } EgressPosted;
 
 #define EGRESS_SESSION_MAX (256U * 1024U) /* of the document */
-#define EGRESS_REPORT_MAX (64U * 1024U)
+#define EGRESS_REPORT_MAX (256U * 1024U)
 #define EGRESS_SESSION_SOCKETS_MAX 512U
 
 typedef struct EgressOpen {

@@ -338,8 +338,18 @@ int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
         return error_trace(r);
 }
 
+static int add_connections(StrBuf *body, const AuditEgress *egress) {
+        return error_trace(strbuf_appendf(body,
+                                          ",\"end\":\"more\",\"count\":%" PRIu64
+                                          ",\"bytes\":{\"in\":%" PRIu64 ",\"out\":%" PRIu64 "}",
+                                          egress->count, egress->bytes_in, egress->bytes_out));
+}
+
 static int add_connection(StrBuf *body, const AuditEgress *egress) {
         int r;
+
+        if (egress->count > 0)
+                return add_connections(body, egress);
 
         r = add_text(body, "through", egress->through, AUDIT_REASON_MAX);
         if (r == 0)

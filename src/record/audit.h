@@ -98,8 +98,8 @@ typedef struct AuditEgress {
         const char *address;
         const char *through; /* the names that lead there */
         const char *seen;    /* what it claimed to be for */
-        uint64_t count;      /* of denials that are all the same */
-        const char *end;     /* of a connection: how it ended */
+        uint64_t count;  /* of denials that are all the same, or of connections without a line */
+        const char *end; /* of a connection: how it ended */
         uint64_t bytes_in, bytes_out, usec;
         uint64_t begun_usec; /* of CLOCK_MONOTONIC; not in the log, which has the time */
 } AuditEgress;

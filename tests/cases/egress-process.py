@@ -209,7 +209,7 @@ def row_4():
             got = egress.dns_answer(egress.ask(session, egress.dns_query(name)))
             tap.equal(got[0], code, what)
         tap.equal(egress.look_up(session, "xn--bcher-kva.example")[0], 0, "punycode")
-        names = [row["name"] for row in denied(session.close(), "dns")]
+        names = [row.get("name") for row in denied(session.close(), "dns")]
         tap.contains(names, "evil\\046com\\000a.echo.example")
         tap.contains(names, "echo\\046example")
 
@@ -289,7 +289,7 @@ def row_62():
             job.sendall(b"x")
             tap.equal(job.recv(1), b"x", "a relay meanwhile")
         report = session.close()
-        tap.equal(len(report["denied"]), 100, "lines")
+        tap.equal(len(report["denied"]), 80, "lines of one kind")
         tap.check(report["n_dropped"] > 1000, f"{n} asked, {report['n_dropped']} told as dropped")
         tap.check(used < 1.0, f"{used} s of the processor for {n} questions in 2 s")
 
