@@ -11,11 +11,52 @@ import ssl
 import threading
 
 import egress
+import machine
 import tap
 
 LOOPBACK = "@127.0.0.0/8,::1"
 BLOB = 64 << 20
 CHUNK = 1 << 16
+PYTHON = "/usr/bin/python3"
+
+# What jobs need to tell what happens to them.
+INSIDE = """
+import errno, json, os, socket, struct, sys, time
+def name(error):
+    return errno.errorcode.get(error.errno, str(error))
+def attempt(address, port, kind=socket.SOCK_STREAM, timeout=5):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, kind) as s:
+        s.settimeout(timeout)
+        try:
+            s.connect((address, port))
+            return "connected"
+        except OSError as error:
+            return name(error)
+def find(host):
+    try:
+        return sorted({row[4][0] for row in socket.getaddrinfo(host, 1, type=socket.SOCK_STREAM)})
+    except socket.gaierror as error:
+        return error.args[0]
+def ask(wire, tcp=False, timeout=5):
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as s:
+        s.settimeout(timeout)
+        s.connect(("198.18.0.1", 53))
+        s.sendall(struct.pack("!H", len(wire)) + wire if tcp else wire)
+        try:
+            return s.recv(65535)
+        except (socket.timeout, ConnectionError):
+            return None
+def query(host, kind):
+    if isinstance(host, str):
+        host = b"".join(bytes([len(l)]) + l.encode() for l in host.split(".")) + b"\\0"
+    return struct.pack("!HHHHHH", 7, 0x100, 1, 0, 0, 0) + host + struct.pack("!HH", kind, 1)
+def answer(host, kind):
+    reply = ask(query(host, kind))
+    return None if reply is None else [reply[3] & 15, struct.unpack_from("!H", reply, 6)[0]]
+def tell(**facts):
+    print(json.dumps(facts), flush=True)
+"""
 
 
 class Blob(http.server.BaseHTTPRequestHandler):
@@ -113,6 +154,37 @@ def environment(dns, templates=None, tenants=None, **settings):
 def crate(env, *command, allow=(), options=(), **kwargs):
     given = [word for one in allow for word in ("--allow", one)]
     return tap.crate(*command, options=[*given, *options], env=env, **kwargs)
+
+
+def python(env, code, allow=(), **kwargs):
+    """(facts that the job told, its record)"""
+    ran = crate(env, PYTHON, "-c", INSIDE + code, allow=allow, **kwargs).expect(0)
+    return json.loads(ran.out.splitlines()[-1]), ran.record
+
+
+def destination(web, **more):
+    return {"name": "web.example", "port": web.port, "type": "http", "addresses": ["127.0.0.0/8"], **more}
+
+
+def fetch(web):
+    return ["curl", "-sS", "-m", "20", f"http://web.example:{web.port}/hello"]
+
+
+def tenant(**more):
+    return {"match": {"uid": [os.getuid()]}, "tools": {"allow": ["*"]}, "templates": ["*"],
+            "scopes": ["exec", "net:egress"], **more}
+
+
+def egress_of(pid):
+    """The agentcrate-egress that a process has started."""
+    for child in machine.descendants(pid):
+        try:
+            with open(f"/proc/{child}/comm", encoding="ascii") as file:
+                if file.read().startswith("agentcrate-egre"):
+                    return child
+        except OSError:
+            continue
+    raise tap.Failed("there is no agentcrate-egress")
 
 
 def certificate():
