@@ -109,19 +109,32 @@ static int add_port(EgressPlan *plan, EgressName *name, size_t destination) {
         return 0;
 }
 
-/* What stands for the name itself first. A name that a wildcard covers, too, has the wildcard's
- * ports as well: it would not be found among the wildcard's. */
+/* Of the destinations that cover the name and have that port, the one that says most: the name
+ * itself, else the longest wildcard. So it does not matter in which order they stand. */
+static size_t find_deciding(const DestinationList *list, const EgressName *name, uint16_t port) {
+        size_t found = SIZE_MAX;
+
+        for (size_t i = 0; i < list->n_items; i++) {
+                const char *pattern = list->items[i].name;
+
+                if (list->items[i].port == port && destination_name_covers(pattern, name->name) &&
+                    (found == SIZE_MAX || string_equal(pattern, name->name) ||
+                     (!string_equal(list->items[found].name, name->name) &&
+                      strlen(pattern) > strlen(list->items[found].name))))
+                        found = i;
+        }
+        return found;
+}
+
+/* What a wildcard covers, too, has the wildcard's ports as well: it would not be found among the
+ * wildcard's. */
 static int collect_ports(EgressPlan *plan, EgressName *name) {
         const DestinationList *list = &plan->destinations;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < list->n_items; i++)
-                if (string_equal(list->items[i].name, name->name))
-                        r = add_port(plan, name, i);
-        for (size_t i = 0; r == 0 && i < list->n_items; i++)
-                if (name->name[0] != '*' &&
-                    destination_name_covers(list->items[i].name, name->name))
-                        r = add_port(plan, name, i);
+                if (destination_name_covers(list->items[i].name, name->name))
+                        r = add_port(plan, name, find_deciding(list, name, list->items[i].port));
         return r;
 }
 
@@ -211,6 +224,7 @@ int egress_plan_new(const DestinationList *destinations, const EgressGrants *gra
                 (void) crate_error_set(ret_error, "egress", EINVAL, NULL, NULL, "egress: %s", text);
                 return EGRESS_PLAN_E_INVALID;
         }
+        destination_list_drop_denied(&plan->destinations, settings->deny);
         if (r == 0)
                 r = strv_copy(&plan->deny, settings->deny);
         if (r == 0)

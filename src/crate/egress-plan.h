@@ -19,7 +19,7 @@
 
 /* What the operator says of all egress. Borrowed. */
 typedef struct EgressSettings {
-        const StrV *deny;     /* CIDRs that nothing leads to */
+        const StrV *deny;     /* CIDRs that nothing leads to, names that nothing allows */
         const StrV *resolver; /* servers, "ADDRESS:PORT"; empty: the system's */
         uint64_t connections; /* of one job at a time */
         uint64_t idle_usec;   /* after which a connection is closed */

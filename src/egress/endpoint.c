@@ -29,6 +29,7 @@ static int vault_fill(Vault *vault, const Session *session, const SessionCredent
         int r;
 
         vault->credential = credential->credential;
+        vault->denied = session_denies_name(session, vault->credential->upstream.host);
         if (credential->ca) {
                 vault->ca = strdup(credential->ca);
                 if (!vault->ca)

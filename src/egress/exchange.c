@@ -282,8 +282,9 @@ static size_t judge(Exchange *exchange, const ResolverAnswer *answer) {
                                     .is_own = host_addresses_contain,
                                     .userdata = exchange->host.addresses};
 
-        for (size_t i = 0;
-             i < answer->n_addresses && exchange->n_addresses < UPSTREAM_ADDRESSES_MAX; i++)
+        for (size_t i = 0; !vault->denied && i < answer->n_addresses &&
+                           exchange->n_addresses < UPSTREAM_ADDRESSES_MAX;
+             i++)
                 if (address_judge(&answer->addresses[i], &rules) == ADDRESS_PUBLIC)
                         exchange->addresses[exchange->n_addresses++] = answer->addresses[i];
         return exchange->n_addresses;

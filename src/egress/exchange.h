@@ -23,6 +23,7 @@ typedef struct Vault {
         char *ca;      /* certificates in PEM to trust instead of the system's, or NULL */
         CidrList open; /* of the credential's addresses */
         CidrList deny; /* the operator's */
+        bool denied;   /* the upstream's name, by the operator */
         Secret secret;
 } Vault;
 

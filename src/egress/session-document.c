@@ -52,6 +52,7 @@ SessionDocument *session_document_free(SessionDocument *document) {
         }
         free(document->credentials);
         free(document->deny.items);
+        strv_done(&document->deny_names);
         strv_done(&document->servers);
         free(document->tenant);
         free(document);
@@ -148,6 +149,35 @@ static int read_cidrs(const Parse *parse, const JsonNode *parent, const char *me
                         return r;
                 if (!cidr_parse(text, &ret_cidrs->items[ret_cidrs->n_items++]))
                         return fault(parse, node, "is no network");
+        }
+        return 0;
+}
+
+static int read_deny(const Parse *parse, const JsonNode *root, SessionDocument *document) {
+        const JsonNode *array;
+        int r;
+
+        r = check_array(parse, root, "deny", 0, SESSION_CIDRS_MAX, &array);
+        if (r != 0)
+                return r;
+        document->deny.items = calloc(array->n_children + 1, sizeof(Cidr));
+        if (!document->deny.items)
+                return error_origin(-ENOMEM);
+        for (const JsonNode *node = array->first; node; node = node->next) {
+                _cleanup_(freep) char *text = NULL;
+
+                r = read_string(parse, node, &text);
+                if (r != 0)
+                        return r;
+                if (cidr_parse(text, &document->deny.items[document->deny.n_items])) {
+                        document->deny.n_items++;
+                        continue;
+                }
+                if (!destination_name_is_valid(text, true))
+                        return fault(parse, node, "is no network and no name of a host");
+                r = strv_append(&document->deny_names, text);
+                if (r < 0)
+                        return error_trace(r);
         }
         return 0;
 }
@@ -522,7 +552,7 @@ static int read_document(Parse *parse, const JsonNode *root, SessionDocument *do
         if (r == 0)
                 r = read_names(parse, root, document);
         if (r == 0)
-                r = read_cidrs(parse, root, "deny", &document->deny);
+                r = read_deny(parse, root, document);
         if (r == 0)
                 r = read_limits(parse, root, document);
         if (r == 0)

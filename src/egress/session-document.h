@@ -8,7 +8,8 @@
  *   dns       numbers of the stub's sockets: UDP and TCP of IPv4, then of IPv6; -1: there is none
  *   names     name, slots (a pair of addresses each; a wildcard has several, one for each concrete
  *             name that is asked for) and ports: port, type, addresses that are opened, and for
- * each slot the sockets that listen there, of IPv4 and IPv6 deny      networks that nothing opens
+ *             each slot the sockets that listen there, of IPv4 and IPv6
+ *   deny      networks that nothing opens, and names and wildcards that nothing allows
  *   limits    connections at one time, idle_ms, bytes of all connections (0: any number), and
  *             head_ms, to say who is wanted, where that is less than usual
  *   resolver  servers, ADDRESS:PORT; without it the system's are asked
@@ -95,6 +96,7 @@ typedef struct SessionDocument {
         Destination *names;
         size_t n_names;
         CidrList deny;
+        StrV deny_names;
         uint64_t connections_max, idle_msec, bytes_max, head_msec;
         StrV servers;
         char *tenant; /* or NULL */

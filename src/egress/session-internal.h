@@ -76,13 +76,16 @@ struct Session {
 
 enum {
         _SESSION_FIND_E_SUCCESS,
-        SESSION_FIND_E_NONE, /* nothing allows it */
-        SESSION_FIND_E_FULL, /* a wildcard does, which has given away all its addresses */
+        SESSION_FIND_E_NONE,   /* nothing allows it */
+        SESSION_FIND_E_DENIED, /* the operator denies it, whatever allows it */
+        SESSION_FIND_E_FULL,   /* a wildcard does, which has given away all its addresses */
 };
 
 /* The addresses of a name. A wildcard gives one of its pairs to a name that is asked for for the
  * first time, and never to another one after that. */
 int session_find_slot(Session *session, const char *name, const DestinationSlot **ret_slot);
+/* Whether the operator denies that name. */
+bool session_denies_name(const Session *session, const char *name);
 
 /* --- relay.c --- */
 

@@ -23,6 +23,15 @@ static Destination *find_name(SessionDocument *document, const char *name) {
         return found;
 }
 
+bool session_denies_name(const Session *session, const char *name) {
+        const StrV *deny = &session->document->deny_names;
+
+        for (size_t i = 0; i < deny->n_items; i++)
+                if (destination_name_matches(deny->items[i], name))
+                        return true;
+        return false;
+}
+
 int session_find_slot(Session *session, const char *name, const DestinationSlot **ret_slot) {
         Destination *found = find_name(session->document, name);
 
@@ -31,6 +40,8 @@ int session_find_slot(Session *session, const char *name, const DestinationSlot 
                         *ret_slot = session->document->credentials[i].host.slots;
                         return 0;
                 }
+        if (session_denies_name(session, name))
+                return SESSION_FIND_E_DENIED;
         if (!found)
                 return SESSION_FIND_E_NONE;
         for (size_t i = 0; i < found->n_slots; i++) {

@@ -56,8 +56,11 @@ static size_t answer_name(Session *session, const DnsQuery *query, uint8_t *repl
         int r;
 
         r = query->is_plain ? session_find_slot(session, query->name, &slot) : SESSION_FIND_E_NONE;
-        if (r == SESSION_FIND_E_NONE) {
-                denials_add(&session->denials, DENIAL_DNS, query->name, NULL, NULL);
+        if (r == SESSION_FIND_E_NONE || r == SESSION_FIND_E_DENIED) {
+                denials_add(&session->denials, DENIAL_DNS, query->name,
+                            r == SESSION_FIND_E_DENIED ? address_class_to_string(ADDRESS_POLICY)
+                                                       : NULL,
+                            NULL);
                 return dns_reply_write(query, DNS_NXDOMAIN, NULL, 0, reply);
         }
         if (r == SESSION_FIND_E_FULL) {

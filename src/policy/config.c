@@ -12,6 +12,7 @@
 #include "basic/parse-util.h"
 #include "basic/time-util.h"
 #include "policy/cidr.h"
+#include "policy/destination.h"
 #include "policy/reader.h"
 
 #define MESSAGE_MAX_DEFAULT (16ULL << 20)
@@ -200,7 +201,25 @@ static int read_on_excess(const Reader *reader, const JsonNode *node, void *targ
 
 /* --- egress --- */
 
-static int read_denied_range(const Reader *reader, const JsonNode *node, void *target) {
+/* What consists of nothing else was hardly meant as a name. */
+static bool is_like_range(const char *text) {
+        return text[strspn(text, "0123456789abcdefABCDEF.:/")] == 0 || strchr(text, '/');
+}
+
+static int add_denied_name(const Reader *reader, const JsonNode *node, const char *text,
+                           Config *config) {
+        _cleanup_(freep) char *name = NULL, *why = NULL;
+        int r;
+
+        r = destination_name_parse(text, &name, &why);
+        if (r == DESTINATION_E_INVALID)
+                return is_like_range(text) ? reader_fault_value(reader, node,
+                                                                cidr_error_to_string(CIDR_E_SYNTAX))
+                                           : reader_fault(reader, node, "%s", why);
+        return r < 0 ? error_trace(r) : error_trace(strv_append(&config->egress.deny, name));
+}
+
+static int read_denied(const Reader *reader, const JsonNode *node, void *target) {
         _cleanup_(freep) char *text = NULL;
         char right[CIDR_TEXT_SIZE];
         Config *c = target;
@@ -216,6 +235,8 @@ static int read_denied_range(const Reader *reader, const JsonNode *node, void *t
                 return reader_fault(reader, node, "\"%s\" %s: give %s", text,
                                     cidr_error_to_string(r), right);
         }
+        if (r == CIDR_E_SYNTAX)
+                return add_denied_name(reader, node, text, c);
         if (r != 0)
                 return reader_fault_value(reader, node, cidr_error_to_string(r));
         cidr_format(&cidr, right);
@@ -223,7 +244,7 @@ static int read_denied_range(const Reader *reader, const JsonNode *node, void *t
 }
 
 static int read_egress_deny(const Reader *reader, const JsonNode *node, void *target) {
-        return reader_array(reader, node, read_denied_range, target);
+        return reader_array(reader, node, read_denied, target);
 }
 
 /* "192.0.2.1:53" or "[2001:db8::1]:53" */

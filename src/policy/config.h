@@ -17,7 +17,7 @@
 
 /* What holds for whatever any job reaches. */
 typedef struct ConfigEgress {
-        StrV deny;            /* CIDRs that no name leads to, in their one form */
+        StrV deny;            /* CIDRs and names in their one form, which nothing leads to */
         StrV resolver;        /* "ADDRESS:PORT"; empty: the system's */
         uint64_t connections; /* of one job at a time, default 256 */
         uint64_t idle_usec;   /* of a connection, default 15 min */

@@ -192,10 +192,10 @@ static int add_address(Destination *destination, const char *s, char **ret_text)
         return 0;
 }
 
-static const Destination *find_same(const DestinationList *list, const Destination *destination) {
+const Destination *destination_list_find(const DestinationList *list, const char *name,
+                                         uint16_t port) {
         for (size_t i = 0; i < list->n_items; i++)
-                if (list->items[i].port == destination->port &&
-                    string_equal(list->items[i].name, destination->name))
+                if (list->items[i].port == port && string_equal(list->items[i].name, name))
                         return &list->items[i];
         return NULL;
 }
@@ -204,7 +204,7 @@ static const Destination *find_same(const DestinationList *list, const Destinati
 static int list_add(DestinationList *list, Destination *destination, char **ret_text) {
         Destination *items;
 
-        if (find_same(list, destination))
+        if (destination_list_find(list, destination->name, destination->port))
                 return outcome_text(DESTINATION_E_INVALID, ret_text,
                                     "%s:%u is there twice: give it once, with all its addresses",
                                     destination->name, destination->port);
@@ -472,7 +472,7 @@ static int merge_addresses(Destination *destination, const Destination *from, ch
 }
 
 static int merge_one(DestinationList *list, const Destination *from, char **ret_text) {
-        Destination *same = (Destination *) find_same(list, from);
+        Destination *same = (Destination *) destination_list_find(list, from->name, from->port);
         _cleanup_(destination_done)
                 Destination copy = {.port = from->port, .type = from->type, .line = from->line};
         int r;
@@ -496,6 +496,25 @@ int destination_list_merge(DestinationList *list, const DestinationList *from, c
         for (size_t i = 0; r == 0 && i < from->n_items; i++)
                 r = merge_one(list, &from->items[i], ret_text);
         return r;
+}
+
+/* A network is no name, and so covers none. */
+const char *destination_name_find_denied(const StrV *deny, const char *name) {
+        for (size_t i = 0; i < deny->n_items; i++)
+                if (destination_name_covers(deny->items[i], name))
+                        return deny->items[i];
+        return NULL;
+}
+
+void destination_list_drop_denied(DestinationList *list, const StrV *deny) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < list->n_items; i++)
+                if (destination_name_find_denied(deny, list->items[i].name))
+                        destination_done(&list->items[i]);
+                else
+                        list->items[n++] = list->items[i];
+        list->n_items = n;
 }
 
 /* The stricter form of what is allowed is allowed, too. */

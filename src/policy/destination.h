@@ -72,6 +72,14 @@ static inline bool destination_is_wildcard(const Destination *destination) {
 
 /* Whether a name, or all names of a wildcard, belong to a name or wildcard of a policy. */
 bool destination_name_covers(const char *pattern, const char *name);
+/* The entry of a configuration's egress.deny, networks and names, that covers the name or wildcard;
+ * NULL: none does. */
+const char *destination_name_find_denied(const StrV *deny, const char *name);
+/* Takes out what they cover as a whole: whatever allows it, it does not count. */
+void destination_list_drop_denied(DestinationList *list, const StrV *deny);
+/* The entry for that name and port, or NULL. */
+const Destination *destination_list_find(const DestinationList *list, const char *name,
+                                         uint16_t port);
 /* The entry that allows everything which this one asks for, or NULL. */
 const Destination *destination_list_cover(const DestinationList *list,
                                           const Destination *destination);

@@ -3,6 +3,7 @@
 
 #include "basic/error.h"
 #include "basic/host-path.h"
+#include "run/egress-rules.h"
 #include "run/report.h"
 #include "seccomp/profile.h"
 
@@ -290,7 +291,7 @@ void run_setup_done(RunSetup *setup) {
         strv_done(&setup->notes);
 }
 
-int run_setup_print(const RunSetup *setup) {
+int run_setup_print(const RunSetup *setup, const DestinationList *allowed) {
         int r;
 
         printf("tree plan (once per template)\n");
@@ -301,6 +302,7 @@ int run_setup_print(const RunSetup *setup) {
         }
         if (r < 0)
                 return error_trace(r);
+        egress_rules_print(setup, allowed);
         for (size_t i = 0; i < setup->plans.notes.n_items; i++)
                 printf("note: %s\n", setup->plans.notes.items[i]);
         printf("digest %s\n", setup->plans.digest);

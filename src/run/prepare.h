@@ -28,7 +28,8 @@ typedef struct RunSetup {
 /* 0, RUN_E_REPORTED or a negative errno. On failure there is nothing to free. */
 int run_setup_init(RunSetup *setup, const RunOptions *options);
 void run_setup_done(RunSetup *setup);
-int run_setup_print(const RunSetup *setup);
+/* allowed: what the command line names. */
+int run_setup_print(const RunSetup *setup, const DestinationList *allowed);
 
 /*
  * Decides by what the limits are enforced: by cgroups below tree, or without any, NULL, for that

@@ -611,7 +611,7 @@ int run_command(const RunOptions *options, char **argv, const char **ret_step) {
         r = run_setup_init(&runner.setup, options);
         if (r == 0 && options->action == RUN_ACTION_PRINT_PLAN) {
                 *ret_step = "cannot print the plan";
-                r = run_setup_print(&runner.setup);
+                r = run_setup_print(&runner.setup, &options->allow);
                 return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
         }
         if (r == 0 && options->result) {

@@ -130,7 +130,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(answer=None, more=None, cert=None, context=None, answers=None, env=None, **changes):
+def bench(answer=None, more=None, cert=None, context=None, answers=None, env=None, deny=(), **changes):
     authority()
     answer = upstream.reply("fine") if answer is None else answer
     with egress.Resolver(**{upstream.HOST: HERE, **(answers or {})}) as resolver, \
@@ -139,7 +139,7 @@ def bench(answer=None, more=None, cert=None, context=None, answers=None, env=Non
         entries = {"api": credential(server.port, **changes)}
         for name, row in (more or {}).items():
             entries[name] = credential(server.port, **row)
-        session = egress.Session(program, [], resolver, credentials=entries)
+        session = egress.Session(program, [], resolver, deny, credentials=entries)
         b = Bench(program, session, server)
         yield b
         with contextlib.suppress(egress.Gone):
@@ -806,6 +806,10 @@ def row_54():
             b.failed("upstream.address")
     with bench(answers={upstream.HOST: None}) as b:
         b.failed("upstream.unresolved")
+    for deny in (upstream.HOST, egress.OUTSIDE):
+        with bench(deny=[deny]) as b:
+            b.failed("upstream.address")
+            tap.equal(b.server.n_connections, 0, f"connections, {deny} denied")
 
 
 def row_27():

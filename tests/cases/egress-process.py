@@ -394,6 +394,37 @@ def policy_denies():
         tap.equal(server.n_connections, 0)
 
 
+def net_9():
+    """Whatever is opened, by network or address, and whatever stands before what: what is denied wins,
+    and takes nothing with it that it does not name."""
+    for opened in (["127.88.0.0/16"], [egress.OUTSIDE + "/32"], ["127.88.0.0/16", egress.OUTSIDE]):
+        for deny, reached in (([egress.OUTSIDE], False), (["127.88.0.0/16"], False), (["127.0.0.0/8"], False),
+                              (["127.88.0.2"], True), (["127.89.0.0/16"], True), (["other.example"], True)):
+            for listed in (["::/0", *deny], [*deny, "::/0"]):
+                with serving(deny=listed, addresses=opened) as (session, port, _, _):
+                    tap.equal(refused_or_echo(session, port), reached, f"{opened} opened, {listed} denied")
+                    tap.equal([row["class"] for row in denied(session.close(), "address")],
+                              [] if reached else ["policy"], f"{opened} opened, {listed} denied")
+
+
+def net_9_names():
+    """The same by name: of a wildcard's names those that are denied are asked for in vain."""
+    denies = ["*.in.wild.example", "one.wild.example"]
+    answers = {name: HERE for name in ("one.wild.example", "two.wild.example", "a.in.wild.example")}
+    for listed in (denies, denies[::-1], ["10.0.0.0/8", *denies]):
+        with serving(name="*.wild.example", answers=answers, deny=listed) as (session, port, _, resolver):
+            for name in ("one.wild.example", "ONE.wild.example", "a.in.wild.example", "b.a.in.wild.example"):
+                tap.equal(egress.look_up(session, name), (3, []), name)
+            tap.equal(egress.look_up(session, "two.wild.example")[0], 0, "another name")
+            tap.equal(egress.look_up(session, "in.wild.example")[0], 0, "the name above a wildcard")
+            tap.equal(resolver.asked, [], "what went out")
+            tap.check(refused_or_echo(session, port, name="*.wild.example"), "another name")
+            rows = denied(session.close(), "dns")
+            tap.equal({(row["name"], row["reason"], row["count"]) for row in rows},
+                      {("one.wild.example", "policy", 2), ("a.in.wild.example", "policy", 1),
+                       ("b.a.in.wild.example", "policy", 1)})
+
+
 def row_14():
     """The second answer is never asked for within one connection, nor obeyed in the next."""
     n = []
@@ -735,9 +766,9 @@ def row_26_connections():
         tap.equal((row["name"], row["reason"]), (NAME, "connections"))
 
 
-def refused_or_echo(session, port):
+def refused_or_echo(session, port, name=NAME):
     try:
-        with session.connect(NAME, port) as job:
+        with session.connect(name, port) as job:
             job.sendall(b"y")
             return job.recv(1) == b"y"
     except OSError:
@@ -1015,7 +1046,7 @@ def bad_documents():
             if text:
                 expect_failed(program, document, text)
         for change, text in (({"more": 1}, '"more" is unknown'), ({"dns": [0, -1, -1, -1]}, "dns"),
-                             ({"deny": ["x"]}, "network"), ({"limits": {}}, "lacks"),
+                             ({"deny": ["x y"]}, "network"), ({"limits": {}}, "lacks"),
                              ({"resolver": {"servers": ["x"]}}, "ADDRESS:PORT"),
                              ({"names": [{**name, "name": "*"}]}, "name of a host"),
                              ({"names": [{**name, "name": "*.com"}]}, "name of a host"),
@@ -1132,6 +1163,8 @@ def main():
     tap.case("an allowed name that cannot be had is told of", unreachable)
     tap.case("row 13: addresses of this machine", row_13)
     tap.case("what the operator denies is not opened", policy_denies)
+    tap.case("NET-09: what is denied wins over what is opened", net_9)
+    tap.case("NET-09: names that are denied among those of a wildcard", net_9_names)
     tap.case("row 14: rebinding", row_14)
     tap.case("an answer is used as long as it holds", known_names)
     tap.case("row 16: a CNAME", row_16)

@@ -130,6 +130,63 @@ def net_8_and_9(dns, web):
     tap.equal({row["kind"] for row in ran.record["denied"]}, {"address"})
 
 
+def rules(env, allow, options=()):
+    """Lines of --print-plan that tell what decides."""
+    given = [word for one in allow for word in ("--allow", one)]
+    ran = tap.run([tap.program("agentcrate-run"), "--print-plan", *given, *options, "--", "true"], env=env)
+    ran.expect(0)
+    lines = ran.out.decode().splitlines()
+    return lines[lines.index("egress rules") + 1:] if "egress rules" in lines else []
+
+
+def net_9(dns, web):
+    """Range, address or name, allowed or denied, in either order: what is denied wins, takes nothing
+    else with it, and the plan tells which rule it was."""
+    url = f"http://web.example:{web.port}/hello"
+    for opened in "127.0.0.0/8", "127.0.0.1/32":
+        for deny, hits in (("127.0.0.0/8", True), ("127.0.0.1/32", True), ("web.example", True),
+                           ("127.0.0.2/32", False), ("other.example", False)):
+            for listed in ([deny, "198.51.100.0/24"], ["198.51.100.0/24", deny]):
+                env = environment(dns, deny=listed)
+                file = os.path.join(env["AGENTCRATE_DATA_DIR"], "agentcrated.json")
+                allow = [f"web.example:{web.port}/http@{opened}"]
+                ran = crate(env, "curl", "-sS", url, allow=allow)
+                tap.equal(ran.rc == 0, not hits, f"{opened} opened, {listed} denied")
+                if hits:
+                    row, = (row for row in ran.record["denied"] if row["kind"] != "refused")
+                    tap.equal(row.get("class") or row.get("reason"), "policy", str(row))
+                told = rules(env, allow)
+                tap.contains(told, f"deny  {deny} by {file}")
+                by, wide = " by --allow", f", but denied is {deny} by {file}"
+                name = f"allow web.example:{web.port}/http{by}"
+                tap.contains(told, name + (wide if deny == "web.example" else ""))
+                if deny != "web.example":
+                    within = hits or opened == "127.0.0.0/8" and deny == "127.0.0.2/32"
+                    tap.contains(told, f"open  {opened} for web.example:{web.port}{by}" + (wide if within else ""))
+
+
+def net_9_sources(dns, web):
+    """A template and the command line add up, in either order; the name itself decides before a wildcard;
+    each line of the plan says where it comes from. Without egress there are none."""
+    port, narrow, wide = web.port, "127.0.0.1/32", "127.0.0.0/16"
+    row = {"name": "one.wild.example", "port": port, "type": "http", "addresses": [wide]}
+    more = [f"one.wild.example:{port}/http@{narrow},::1", f"*.wild.example:{port}/http"]
+    env = environment(dns, {"net": {"ro": ["/usr"], "egress": [row]}})
+    from_file = f"template net ({env['AGENTCRATE_DATA_DIR']}/templates.d/net.json:1)"
+    for allow in (more, more[::-1]):
+        told = rules(env, allow, ["--template", "net"])
+        for line in (f"allow one.wild.example:{port}/http by {from_file}, --allow",
+                     f"open  {wide} for one.wild.example:{port} by {from_file}",
+                     f"open  ::1/128 for one.wild.example:{port} by --allow",
+                     f"allow *.wild.example:{port}/http by --allow"):
+            tap.contains(told, line)
+        ran = crate(env, "sh", "-c", f"curl -sS http://one.wild.example:{port}/hello; "
+                    f"curl -sS http://two.wild.example:{port}/hello", allow=allow, options=["--template", "net"])
+        tap.equal(ran.out, b"hello from one.wild.example\n")
+        tap.equal({row["what"] for row in ran.record["denied"] if row["kind"] == "address"}, {"two.wild.example"})
+    tap.equal(rules(env, []), [])
+
+
 def net_10(env, web):
     """Two names on one address: the one that is allowed works, also late and through an alias; the
     other does not, though its address is the same."""
@@ -414,6 +471,8 @@ def cases(dns, web, six):
         ("NET-02: localhost", net_2, env),
         ("NET-07: names that lead where nothing may", net_7, env, dns),
         ("NET-08, NET-09: opened and denied addresses", net_8_and_9, dns, web),
+        ("NET-09: allowed and denied by range, address and name", net_9, dns, web),
+        ("NET-09: where each rule stands", net_9_sources, dns, web),
         ("NET-10: names that share an address", net_10, env, web),
         ("NET-13: connections leave nothing behind", net_13, env, web),
         ("NET-14: nobody else is served", net_14, env, web),

@@ -10,12 +10,12 @@
 #include "crate/egress-plan.h"
 #include "tests/unit/suite.h"
 
-static EgressPlan *plan_of(const char *const *texts, int outcome) {
+static EgressPlan *plan_denying(const char *const *texts, const StrV *deny, int outcome) {
         _cleanup_(destination_list_done) DestinationList list = {};
         _cleanup_(crate_error_done) CrateError error = CRATE_ERROR_NULL;
         static const StrV none = STRV_NULL;
         const EgressSettings settings = {
-                .deny = &none, .resolver = &none, .connections = 7, .idle_usec = 5000, .bytes = 9};
+                .deny = deny, .resolver = &none, .connections = 7, .idle_usec = 5000, .bytes = 9};
         EgressPlan *plan = NULL;
 
         for (; *texts; texts++) {
@@ -26,6 +26,12 @@ static EgressPlan *plan_of(const char *const *texts, int outcome) {
         ck_assert_int_eq(egress_plan_new(&list, NULL, &settings, &plan, &error), outcome);
         ck_assert(!error.text == (outcome == 0));
         return plan;
+}
+
+static EgressPlan *plan_of(const char *const *texts, int outcome) {
+        static const StrV none = STRV_NULL;
+
+        return plan_denying(texts, &none, outcome);
 }
 
 /* Sockets are numbered as they are made, but for the last, which could not be. */
@@ -92,6 +98,64 @@ START_TEST(test_wildcard) {
 }
 END_TEST
 
+/* Of several wildcards the longest decides over a port, wherever it stands, and not over others. */
+START_TEST(test_several_wildcards) {
+        static const char *const texts[][5] = {
+                {"*.w.example:80/tcp", "*.b.w.example:80/http@10.0.0.0/8", "a.b.w.example:1",
+                 "*.w.example:2", NULL},
+                {"*.w.example:2", "a.b.w.example:1", "*.b.w.example:80/http@10.0.0.0/8",
+                 "*.w.example:80/tcp", NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                _cleanup_(egress_plan_freep) EgressPlan *plan = plan_of(texts[i], 0);
+                json_t *document = document_of(plan), *name, *port;
+                size_t k, n, n_80 = 0, n_2 = 0;
+
+                json_array_foreach(json_object_get(document, "names"), k, name) {
+                        const char *text = json_string_value(json_object_get(name, "name"));
+                        bool whole = string_equal(text, "*.w.example");
+
+                        json_array_foreach(json_object_get(name, "ports"), n, port) {
+                                json_int_t number =
+                                        json_integer_value(json_object_get(port, "port"));
+
+                                n_2 += number == 2;
+                                n_80 += number == 80;
+                                if (number == 80)
+                                        check_text(json_object_get(port, "addresses"),
+                                                   whole ? "[]" : "[\"10.0.0.0/8\"]");
+                        }
+                }
+                ck_assert_uint_eq(n_80, 3);
+                ck_assert_uint_eq(n_2, 3);
+                json_decref(document);
+        }
+}
+END_TEST
+
+/* A name that is denied has no sockets, whatever allows it; a wildcard has them for its other
+ * names, and which those are is told. */
+START_TEST(test_denied) {
+        static const char *const texts[] = {
+                "a.example:1",      "*.w.example:1",          "*.in.w.example:1",
+                "b.in.w.example:1", "c.example:1@10.0.0.0/8", NULL};
+        _cleanup_(strv_done) StrV deny = STRV_NULL;
+        _cleanup_(egress_plan_freep) EgressPlan *plan = NULL;
+        json_t *document;
+
+        ck_assert_int_eq(strv_append(&deny, "*.in.w.example"), 0);
+        ck_assert_int_eq(strv_append(&deny, "10.0.0.0/8"), 0);
+        ck_assert_int_eq(strv_append(&deny, "a.example"), 0);
+        plan = plan_denying(texts, &deny, 0);
+        document = document_of(plan);
+        ck_assert_uint_eq(egress_plan_n_sockets(plan), 4 + 16 * 2 + 2);
+        check_text(json_object_get(document, "deny"),
+                   "[\"*.in.w.example\",\"10.0.0.0/8\",\"a.example\"]");
+        json_decref(document);
+}
+END_TEST
+
 START_TEST(test_too_many) {
         char names[16][32];
         const char *texts[17] = {};
@@ -111,6 +175,8 @@ int main(void) {
 
         tcase_add_test(tcase, test_names);
         tcase_add_test(tcase, test_wildcard);
+        tcase_add_test(tcase, test_several_wildcards);
+        tcase_add_test(tcase, test_denied);
         tcase_add_test(tcase, test_too_many);
         return suite_run("egress-plan", tcase);
 }
