@@ -11,6 +11,12 @@
 
 #define NEXT_USEC (250 * USEC_PER_MSEC)
 #define WHOLE_USEC (20 * USEC_PER_SEC)
+/* A server that has not said anything for the first of these is asked whether it is there, again
+ * after each of the second, and given up after that many. There is no limit for what was sent and
+ * not acknowledged but the kernel's own: it would end those as well that only read slowly. */
+#define KEEP_IDLE_SEC 60
+#define KEEP_AGAIN_SEC 15
+#define KEEP_TRIES 4
 
 typedef struct Attempt {
         Dial *dial;
@@ -93,6 +99,21 @@ static void on_attempt(void *userdata, uint32_t events _unused_) {
         dial_end(dial, TAKE_FD(attempt->fd.fd), &dial->addresses[attempt - dial->attempts]);
 }
 
+static void keep_alive(int fd) {
+        static const struct {
+                int level, name, value;
+        } options[] = {
+                {SOL_SOCKET, SO_KEEPALIVE, 1},
+                {IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_SEC},
+                {IPPROTO_TCP, TCP_KEEPINTVL, KEEP_AGAIN_SEC},
+                {IPPROTO_TCP, TCP_KEEPCNT, KEEP_TRIES},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(options); i++)
+                (void) setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                                  sizeof(options[i].value));
+}
+
 static int attempt_begin(Dial *dial, Attempt *attempt, const Address *address) {
         struct sockaddr_storage name;
         socklen_t size = address_to_sockaddr(address, dial->port, &name);
@@ -107,6 +128,7 @@ static int attempt_begin(Dial *dial, Attempt *attempt, const Address *address) {
         dial->n_pending++;
         /* What the client sends is sent on as it comes. */
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        keep_alive(fd);
         if ((connect(fd, (struct sockaddr *) &name, size) < 0 && errno != EINPROGRESS) ||
             loop_add(dial->loop, &attempt->fd, EPOLLOUT) < 0) {
                 int error = negative_errno();
