@@ -176,6 +176,8 @@ static void on_dialled(void *userdata, int fd, const Address *address) {
                 return;
         }
         relay->address = *address;
+        /* The next one does not wait for what has not answered this one. */
+        resolver_prefer(session->resolver, relay->listener->slot->name, address);
         relay->upstream.fd = (LoopFd){.fd = fd, .on_ready = on_upstream, .userdata = relay};
         relay->upstream.writable = true;
         relay->state = RELAY_OPEN;

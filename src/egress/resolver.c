@@ -76,7 +76,7 @@ static void known_forget_all(Resolver *resolver) {
 }
 
 /* On the way, what holds no longer is forgotten. */
-static const Known *known_find(Resolver *resolver, const char *name) {
+static Known *known_find(Resolver *resolver, const char *name) {
         uint64_t now = loop_now(resolver->loop);
         Known **place = &resolver->known;
 
@@ -389,6 +389,19 @@ int resolver_ask(Resolver *resolver, const char *name, ResolverDone done, void *
         ares_getaddrinfo(resolver->channel, name, NULL, &hints, on_answer, query);
         set_timer(resolver);
         return 0;
+}
+
+void resolver_prefer(Resolver *resolver, const char *name, const Address *address) {
+        Known *known = known_find(resolver, name);
+        Address *addresses = known ? known->found.addresses : NULL;
+        size_t i = 0;
+
+        while (known && i < known->found.n_addresses && !address_equal(&addresses[i], address))
+                i++;
+        if (!known || i == known->found.n_addresses)
+                return;
+        memmove(&addresses[1], addresses, i * sizeof(*addresses));
+        addresses[0] = *address;
 }
 
 void resolver_query_cancel(ResolverQuery *query) {

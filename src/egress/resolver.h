@@ -32,5 +32,8 @@ DEFINE_CLEANUP(Resolver, resolver_free);
 /* The answer always comes later, and once. */
 int resolver_ask(Resolver *resolver, const char *name, ResolverDone done, void *userdata,
                  ResolverQuery **ret_query);
+/* That address of the name has answered: as long as the name's addresses are known, it stands
+ * before the others. */
+void resolver_prefer(Resolver *resolver, const char *name, const Address *address);
 /* It is not answered any more. NULL is ignored. */
 void resolver_query_cancel(ResolverQuery *query);

@@ -304,12 +304,14 @@ class Resolver:
 
     TYPES = {"A": 1, "CNAME": 5, "AAAA": 28}
     ttl = 0  # seconds for which an answer may be used again
+    place = "127.0.0.1"
 
     def __init__(self, **answers):
         self.answers = {name.replace("_", "."): value for name, value in answers.items()}
         self.asked = []
-        self.socket = listener("127.0.0.1", kind=socket.SOCK_DGRAM)
-        self.address = "%s:%d" % self.socket.getsockname()
+        self.family = socket.AF_INET6 if ":" in self.place else socket.AF_INET
+        self.socket = listener(self.place, 0, self.family, socket.SOCK_DGRAM)
+        self.address = ("[%s]:%d" if ":" in self.place else "%s:%d") % self.socket.getsockname()[:2]
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
@@ -317,7 +319,7 @@ class Resolver:
         return self
 
     def __exit__(self, *_):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        with socket.socket(self.family, socket.SOCK_DGRAM) as sock:
             sock.sendto(b"", self.socket.getsockname())
         self.thread.join()
         self.socket.close()
