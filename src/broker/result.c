@@ -158,6 +158,7 @@ static void add_denial(ResultEgress *egress, const CrateResult *result, const js
                 .is_dns = string_equal(kind, "dns"),
                 .job = result->job,
                 .name = text_of(denial, "what"),
+                .port = number_of(denial, "port"),
                 .rule = text_of(denial, "rule"),
                 .kind = kind,
                 .reason = text_of(denial, "class") ?: text_of(denial, "reason"),

@@ -35,9 +35,9 @@ void denials_drop(Denials *denials, uint64_t n) {
         denials->n_dropped += n;
 }
 
-void denials_add(Denials *denials, DenialKind kind, const char *name, const char *reason,
-                 const char *seen) {
-        Denial denial = {.kind = kind, .reason = reason, .count = 1};
+void denials_add(Denials *denials, DenialKind kind, const char *name, uint16_t port,
+                 const char *reason, const char *seen) {
+        Denial denial = {.kind = kind, .port = port, .reason = reason, .count = 1};
         size_t n_of_kind = 0;
 
         put(denial.name, name);
@@ -46,8 +46,8 @@ void denials_add(Denials *denials, DenialKind kind, const char *name, const char
                 Denial *item = &denials->items[i];
 
                 n_of_kind += item->kind == kind;
-                if (item->kind == kind && string_equal(item->reason, reason) &&
-                    string_equal(item->name, denial.name) &&
+                if (item->kind == kind && item->port == port &&
+                    string_equal(item->reason, reason) && string_equal(item->name, denial.name) &&
                     string_equal(item->seen, denial.seen)) {
                         item->count++;
                         denials->count++;

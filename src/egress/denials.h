@@ -32,6 +32,7 @@ typedef enum DenialKind {
 typedef struct Denial {
         DenialKind kind;
         char name[DENIAL_NAME_MAX + 1];
+        uint16_t port; /* 0: of the name as a whole */
         /* Why, where the kind leaves it open: one word or clause, static. NULL: it does not. */
         const char *reason;
         char seen[DENIAL_NAME_MAX + 1]; /* the address, or what the client asked for; "": nothing */
@@ -47,8 +48,8 @@ typedef struct Denials {
 
 void denials_done(Denials *denials);
 /* name and seen are cut if they are too long; seen may be NULL. */
-void denials_add(Denials *denials, DenialKind kind, const char *name, const char *reason,
-                 const char *seen);
+void denials_add(Denials *denials, DenialKind kind, const char *name, uint16_t port,
+                 const char *reason, const char *seen);
 /* What nobody could look at: so many more. */
 void denials_drop(Denials *denials, uint64_t n);
 const char *denial_kind_to_string(DenialKind kind);

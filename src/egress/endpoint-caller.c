@@ -121,8 +121,8 @@ static void caller_tell(Caller *caller, const char *reason, int status, bool den
         caller->listener->use->all.bytes_in += caller->what.bytes_in;
         caller->listener->use->all.bytes_out += caller->what.bytes_out;
         if (denied)
-                denials_add(&session->denials, DENIAL_OPERATION, caller->listener->slot->name,
-                            reason, caller->match.operation ? caller->match.operation->name : NULL);
+                listener_deny(caller->listener, DENIAL_OPERATION, reason,
+                              caller->match.operation ? caller->match.operation->name : NULL);
         endpoint_tell(caller->endpoint, &caller->what);
         caller->what = (SessionOperation){};
 }

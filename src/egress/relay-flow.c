@@ -41,8 +41,7 @@ static Moved refuse_tls(Relay *relay, const char *reason) {
         static const uint8_t alert[] = {21, 3, 1, 0, 2, 2, 112};
         bool is_tls = relay->hello->name[0] != 0 || !string_equal(reason, "not-tls");
 
-        denials_add(&relay->session->denials, DENIAL_SNI, relay->listener->slot->name, reason,
-                    relay->hello->name);
+        listener_deny(relay->listener, DENIAL_SNI, reason, relay->hello->name);
         return is_tls ? refuse(relay, alert, sizeof(alert)) : end(relay, RELAY_REFUSED);
 }
 
@@ -77,8 +76,7 @@ static Moved look_at_http(Relay *relay, const char *data, size_t size) {
                 return relay->out.pending.size > 0 ? MOVED_ALL : MOVED_SOME;
         if (r != HTTP_GUARD_E_REFUSED || http_guard_append_refusal(relay->guard, &refusal) < 0)
                 return end(relay, RELAY_FAILED);
-        denials_add(&relay->session->denials, DENIAL_HOST, relay->listener->slot->name,
-                    relay->guard->fault.text, NULL);
+        listener_deny(relay->listener, DENIAL_HOST, relay->guard->fault.text, NULL);
         return refuse(relay, refusal.data, refusal.size);
 }
 
@@ -136,7 +134,7 @@ static Moved count(Relay *relay, RelayFlow *flow, size_t n) {
         if (session->document->bytes_max == 0 ||
             session->bytes_in + session->bytes_out <= session->document->bytes_max)
                 return MOVED_SOME;
-        denials_add(&session->denials, DENIAL_LIMIT, relay->listener->slot->name, "bytes", NULL);
+        listener_deny(relay->listener, DENIAL_LIMIT, "bytes", NULL);
         return end(relay, RELAY_BYTES);
 }
 

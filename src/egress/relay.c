@@ -132,15 +132,13 @@ static void on_time(void *userdata) {
         uint64_t until = relay->moved_usec + relay->session->document->idle_msec * USEC_PER_MSEC;
 
         if (relay->state == RELAY_HEAD) {
-                denials_add(&relay->session->denials, DENIAL_LIMIT, relay->listener->slot->name,
-                            "head", NULL);
+                listener_deny(relay->listener, DENIAL_LIMIT, "head", NULL);
                 relay_end(relay, RELAY_SLOW);
                 return;
         }
         /* Most of the time something has moved since: the timer is not set anew for every byte. */
         if (until <= loop_now(loop)) {
-                denials_add(&relay->session->denials, DENIAL_LIMIT, relay->listener->slot->name,
-                            "idle", NULL);
+                listener_deny(relay->listener, DENIAL_LIMIT, "idle", NULL);
                 relay_end(relay, RELAY_IDLE);
         } else if (loop_timer_set(loop, &relay->timer, until) < 0)
                 relay_end(relay, RELAY_FAILED);
@@ -170,8 +168,7 @@ static void on_dialled(void *userdata, int fd, const Address *address) {
 
         relay->dial = NULL;
         if (fd < 0) {
-                denials_add(&session->denials, DENIAL_UNREACHABLE, relay->listener->slot->name,
-                            "not-connected", NULL);
+                listener_deny(relay->listener, DENIAL_UNREACHABLE, "not-connected", NULL);
                 relay_end(relay, RELAY_UNREACHABLE);
                 return;
         }
@@ -211,9 +208,9 @@ static size_t judge(Relay *relay, const ResolverAnswer *answer, Address *address
                 if (class == ADDRESS_PUBLIC)
                         addresses[n++] = answer->addresses[i];
                 else
-                        denials_add(&session->denials, DENIAL_ADDRESS, relay->listener->slot->name,
-                                    address_class_to_string(class),
-                                    address_format(&answer->addresses[i], text));
+                        listener_deny(relay->listener, DENIAL_ADDRESS,
+                                      address_class_to_string(class),
+                                      address_format(&answer->addresses[i], text));
         }
         return n;
 }
@@ -227,8 +224,7 @@ static void on_resolved(void *userdata, const ResolverAnswer *answer) {
         if (answer->chain[0])
                 relay->chain = strdup(answer->chain);
         if (answer->error || answer->n_addresses == 0) {
-                denials_add(&relay->session->denials, DENIAL_UNREACHABLE,
-                            relay->listener->slot->name, "not-resolved", NULL);
+                listener_deny(relay->listener, DENIAL_UNREACHABLE, "not-resolved", NULL);
                 relay_end(relay, RELAY_UNRESOLVED);
                 return;
         }

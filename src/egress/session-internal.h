@@ -72,6 +72,9 @@ struct Session {
         size_t n_log;
 };
 
+/* Counts a refusal of what it is for; reason and seen as with denials_add(). */
+void listener_deny(Listener *listener, DenialKind kind, const char *reason, const char *seen);
+
 /* --- session-name.c --- */
 
 enum {

@@ -33,6 +33,8 @@ static json_t *denial_to_json(const Denial *denial) {
         r = put_string(object, "kind", denial_kind_to_string(denial->kind));
         if (r == 0)
                 r = put_string(object, "name", denial->name);
+        if (r == 0 && denial->port > 0)
+                r = put_number(object, "port", denial->port);
         if (r == 0)
                 r = put_string(object, denial->kind == DENIAL_ADDRESS ? "class" : "reason",
                                denial->reason);

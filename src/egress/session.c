@@ -30,6 +30,11 @@ static void listener_pause(Listener *listener) {
                 (void) loop_change(&listener->fd, 0);
 }
 
+void listener_deny(Listener *listener, DenialKind kind, const char *reason, const char *seen) {
+        denials_add(&listener->session->denials, kind, listener->slot->name, listener->port->port,
+                    reason, seen);
+}
+
 /* What is over the ceiling is refused at once and counted: waiting would look like a network that
  * hangs. */
 static void listener_serve(Listener *listener, int fd) {
@@ -55,7 +60,7 @@ static void listener_serve(Listener *listener, int fd) {
                 relay_start(listener, fd);
                 return;
         }
-        denials_add(&session->denials, DENIAL_LIMIT, listener->slot->name, limit, NULL);
+        listener_deny(listener, DENIAL_LIMIT, limit, NULL);
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         fd_close(fd);
 }

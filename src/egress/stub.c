@@ -57,14 +57,14 @@ static size_t answer_name(Session *session, const DnsQuery *query, uint8_t *repl
 
         r = query->is_plain ? session_find_slot(session, query->name, &slot) : SESSION_FIND_E_NONE;
         if (r == SESSION_FIND_E_NONE || r == SESSION_FIND_E_DENIED) {
-                denials_add(&session->denials, DENIAL_DNS, query->name,
+                denials_add(&session->denials, DENIAL_DNS, query->name, 0,
                             r == SESSION_FIND_E_DENIED ? address_class_to_string(ADDRESS_POLICY)
                                                        : NULL,
                             NULL);
                 return dns_reply_write(query, DNS_NXDOMAIN, NULL, 0, reply);
         }
         if (r == SESSION_FIND_E_FULL) {
-                denials_add(&session->denials, DENIAL_LIMIT, query->name, "names", NULL);
+                denials_add(&session->denials, DENIAL_LIMIT, query->name, 0, "names", NULL);
                 return dns_reply_write(query, DNS_REFUSED, NULL, 0, reply);
         }
         if (r < 0)
@@ -78,7 +78,7 @@ static size_t answer_name(Session *session, const DnsQuery *query, uint8_t *repl
 
 /* What is no question has no name either. */
 static void count_malformed(Session *session) {
-        denials_add(&session->denials, DENIAL_DNS, "", "malformed", NULL);
+        denials_add(&session->denials, DENIAL_DNS, "", 0, "malformed", NULL);
 }
 
 /* 0: there is none. */
@@ -98,7 +98,7 @@ static size_t answer(Session *session, const uint8_t *message, size_t size, uint
                 break;
         }
         if (query.class != DNS_CLASS_IN) {
-                denials_add(&session->denials, DENIAL_DNS, query.name, "class", NULL);
+                denials_add(&session->denials, DENIAL_DNS, query.name, 0, "class", NULL);
                 return dns_reply_write(&query, DNS_REFUSED, NULL, 0, reply);
         }
         return answer_name(session, &query, reply);
@@ -300,7 +300,7 @@ static void on_connection(void *userdata, uint32_t events _unused_) {
                 (void) stream_begin(socket->stub, fd);
                 return;
         }
-        denials_add(&socket->stub->session->denials, DENIAL_LIMIT, "", "dns-connections", NULL);
+        denials_add(&socket->stub->session->denials, DENIAL_LIMIT, "", 0, "dns-connections", NULL);
         fd_close(fd);
 }
 

@@ -355,8 +355,9 @@ def unreachable():
             tap.equal(refused(session, 9, name=row["name"]), "reset", row["name"])
         report = session.close()
     tap.equal(denied(report, "unreachable"),
-              [{"kind": "unreachable", "name": "gone.example", "reason": "not-resolved", "count": 1},
-               {"kind": "unreachable", "name": "shut.example", "reason": "not-connected",
+              [{"kind": "unreachable", "name": "gone.example", "port": 9, "reason": "not-resolved",
+                "count": 1},
+               {"kind": "unreachable", "name": "shut.example", "port": 9, "reason": "not-connected",
                 "count": 1}])
 
 
@@ -389,8 +390,8 @@ def policy_denies():
     with serving(deny=["127.88.0.0/16"]) as (session, port, server, _):
         tap.equal(refused(session, port), "reset")
         tap.equal(denied(session.close(), "address"),
-                  [{"kind": "address", "name": NAME, "class": "policy", "address": egress.OUTSIDE,
-                    "count": 1}])
+                  [{"kind": "address", "name": NAME, "port": port, "class": "policy",
+                    "address": egress.OUTSIDE, "count": 1}])
         tap.equal(server.n_connections, 0)
 
 
@@ -602,7 +603,7 @@ def row_22():
                      b"\x01\x00\x02", b"\x16\x02\x00\x00\x05", b"\x16\x03\x01\x00\x04\x02\0\0\0"):
             tap.equal(refused(session, port, data), b"", data)
         tap.equal(denied(session.close(), "sni"),
-                  [{"kind": "sni", "name": NAME, "reason": "not-tls", "count": 6}])
+                  [{"kind": "sni", "name": NAME, "port": port, "reason": "not-tls", "count": 6}])
         tap.equal(server.n_connections, 0)
 
 

@@ -14,142 +14,16 @@ import signal
 import socket
 import ssl
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 # pylint: disable=wrong-import-position
-import egress
 import mcp
 import tap
-from web import INSIDE, PYTHON, crate, egress_of, environment, resolver, tenant
+from told import HELLO, Rows, Source, Upstream, cpu, denied, reached, row
+from web import crate, egress_of, environment, resolver, tenant
 
-HELLO = b"hello\n"
 WORD = "words-that-only-the-server-reads"
 OPENED = ["127.0.0.0/8"]
-
-INSIDE += """
-def send(host, port, data=b"", timeout=10):
-    try:
-        # Its IPv4 address alone, so that a refusal is not tried anew with the other one.
-        with socket.create_connection((socket.gethostbyname(host), port), timeout) as s:
-            s.sendall(data)
-            return s.recv(4096).decode("latin-1")
-    except OSError as error:
-        return name(error)
-def get(host, more=b""):
-    return b"GET / HTTP/1.1\\r\\nHost: " + host + b"\\r\\n" + more + b"\\r\\n"
-"""
-
-
-class Upstream(egress.Server):
-    """Greets whoever connects, and keeps what it is sent."""
-
-    def __init__(self, address="127.0.0.1"):
-        self.heard = []
-        super().__init__(self.greet, address)
-
-    def greet(self, connection):
-        connection.sendall(HELLO)
-        self.heard.append(egress.read_all(connection))
-
-
-# --- lines of the audit ---
-
-
-def denied(kind, name=None, count=1, reason=None, **more):
-    line = {"event": "dns" if kind == "dns" else "egress", "name": name, "decision": "denied",
-            "rule": "default", "kind": kind, "reason": reason, "seen": None, "count": count, **more}
-    if kind in ("refused", "unrouted", "more"):
-        line["rule"] = None
-    return line if kind == "dns" else {"address": None, **line}
-
-
-def reached(name, port, sent, received=len(HELLO), end="done", **more):
-    return {"event": "egress", "name": name, "port": port, "decision": "allowed",
-            "address": "127.0.0.1", "through": None, "end": end,
-            "bytes": {"in": received, "out": sent}, **more}
-
-
-class Told:
-    """One job: what it told (seen), its result, and the lines of the audit that are about it."""
-
-    OF_ALL = "seq", "prev", "time", "mono_ns", "trace_id"
-
-    def __init__(self, result, records):
-        self.result = result
-        self.seen = json.loads(result["stdout"].splitlines()[-1]) if result["stdout"] else None
-        self.end = records[-1]
-        tap.equal((self.end["event"], self.end["job"]), ("end", result["job"]), "the last line")
-        self.records = [line for line in records if line["call"] == self.end["call"]]
-        self.lines = [self._bare(line) for line in self.records if line["event"] in ("dns", "egress")]
-
-    def _bare(self, line):
-        """A line without what all of them have."""
-        line = {name: value for name, value in line.items() if name not in self.OF_ALL}
-        for name in "call", "job", "tool", "tenant", "peer", "client":
-            tap.equal(line.pop(name), self.end[name], f"{name} of {line}")
-        if "ms" in line:
-            tap.check(0 <= line.pop("ms") <= self.end["ms"]["total"] + 1, f"ms of {line}")
-        return line
-
-    def says(self, *expected):
-        """These lines, and no others, in any order; and their sums, in the end of the job."""
-        def text(line):
-            return json.dumps(line, sort_keys=True)
-
-        got, wanted = sorted(map(text, self.lines)), sorted(map(text, expected))
-        tap.check(got == wanted, lambda: "the audit says\n  " + "\n  ".join(got) + "\nbut not\n  "
-                  + "\n  ".join(wanted))
-        made = [line for line in expected if line["decision"] == "allowed"]
-        self.sums(connections=sum(line.get("count", 1) for line in made),
-                  into=sum(line["bytes"]["in"] for line in made),
-                  out=sum(line["bytes"]["out"] for line in made))
-
-    def sums(self, **use):
-        counted = sum(line["count"] for line in self.lines
-                      if line.get("kind") not in (None, "refused", "unrouted"))
-        given = self.end["egress"]
-        tap.equal(given["denied"], counted, "denials, at the end")
-        if use:
-            tap.equal((given["connections"], given["in"], given["out"]),
-                      (use["connections"], use["into"], use["out"]), "sums, at the end")
-
-    def line(self, **members):
-        """The only one with these members."""
-        found = [line for line in self.lines
-                 if all(line.get(name) == value for name, value in members.items())]
-        tap.equal(len(found), 1, f"lines with {members} among {self.lines}")
-        return found[0]
-
-
-class Rows:
-    """A broker of whose jobs each has destinations of its own."""
-
-    def __init__(self, dns, templates, **settings):
-        self.dns = dns
-        shown = {name: {"ro": ["/usr"], "egress": rows} for name, rows in templates.items()}
-        self.broker = mcp.Broker(env=environment(dns, shown, **settings))
-        self.client = self.broker.client()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *reason):
-        self.client.close()
-        self.broker.__exit__(*reason)
-
-    def run(self, template, code, **arguments):
-        self.dns.asked.clear()
-        result = self.client.exec(PYTHON, "-c", INSIDE + code, template=template, **arguments)
-        return Told(result, mcp.audit_records(self.broker.log_path))
-
-    def asked(self):
-        """Names that the resolver outside was asked for."""
-        return sorted({name for name, _ in self.dns.asked})
-
-
-def row(name, port, kind="tcp", addresses=()):
-    return {"name": name, "port": port, "type": kind, "addresses": list(addresses)}
 
 
 # --- names ---
@@ -196,7 +70,7 @@ tell(found=found, again=again, use=use, gone=gone, above=find("wild.example"))
     tap.equal(told.seen["above"], socket.EAI_NONAME, "the name above them")
     tap.equal(rows.asked(), sorted([names[7], names[8]]), "only what was connected to")
     told.says(*[denied("limit", name, 1, "names") for name in names[16:]],
-              denied("dns", "wild.example", 2), denied("unreachable", names[8], 1, "not-resolved"),
+              denied("dns", "wild.example", 2), denied("unreachable", names[8], 1, "not-resolved", port=upstream.port),
               reached(names[7], upstream.port, 5))
 
 
@@ -315,7 +189,7 @@ tell(got=[send(n, {upstream.port}) for n in {list(names)}])
 """)
     tap.equal(set(told.seen["got"]) - {"", "ECONNRESET"}, set())
     tap.equal((rows.asked(), upstream.n_connections), (sorted(names), n))
-    told.says(*[denied("address", name, 1, reason, address=address)
+    told.says(*[denied("address", name, 1, reason, address=address, port=upstream.port)
                 for name, (address, reason) in zip(names, addresses.items())])
 
 
@@ -359,8 +233,8 @@ def own_addresses_within():
             tap.equal(told.seen["got"][2], HELLO.decode())
             tap.equal(set(told.seen["got"][:2]) - {"", "ECONNRESET"}, set())
             tap.equal((upstream.n_connections, upstream.heard), (1, [b"123"]))
-            told.says(denied("address", "own.example", 1, "host", address=OWN),
-                      denied("address", "late.example", 1, "host", address=LATE),
+            told.says(denied("address", "own.example", 1, "host", address=OWN, port=port),
+                      denied("address", "late.example", 1, "host", address=LATE, port=port),
                       reached("opened.example", port, 3, address=OWN))
 
 
@@ -387,7 +261,7 @@ tell(got=[send("rebind.example", {upstream.port}, b"x" * n) for n in (1, 2)])
               "questions for two connections")
     tap.equal((upstream.n_connections - n, upstream.heard[-1]), (1, b"x"))
     told.says(reached("rebind.example", upstream.port, 1),
-              denied("address", "rebind.example", 1, "private", address="10.0.0.5"))
+              denied("address", "rebind.example", 1, "private", address="10.0.0.5", port=upstream.port))
 
 
 def row_16(rows, upstream):
@@ -399,7 +273,7 @@ tell(good=send("alias.example", {upstream.port}, b"12"), bad=send("inner.example
     tap.check(told.seen["bad"] in ("", "ECONNRESET"), str(told.seen))
     tap.equal(upstream.heard[-1], b"12")
     told.says(reached("alias.example", upstream.port, 2, through="web.example"),
-              denied("address", "inner.example", 1, "private", address="10.0.0.7"),
+              denied("address", "inner.example", 1, "private", address="10.0.0.7", port=upstream.port),
               reached("inner.example", upstream.port, 0, 0, "denied", decision="denied", address=None,
                       through="db.corp.example"))
 
@@ -414,13 +288,6 @@ tell(other=[attempt(a, 443) for a in find("web.example")], own=attempt("127.0.0.
     tap.equal(told.seen, {"other": 2 * ["ECONNREFUSED"], "own": "connected"})
     tap.equal((rows.asked(), upstream.n_connections), ([], n))
     told.says(denied("refused", count=2))
-
-
-def cpu(pid):
-    """Seconds of a processor that it has had."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def row_19(rows):
@@ -480,8 +347,8 @@ tell(got=[send("web.example", {upstream.port}, d) for d in ({client_hello("other
 """)
     tap.equal(told.seen["got"], 3 * ["\x15\x03\x01\x00\x02\x02\x70"], "alerts")
     tap.equal((rows.asked(), upstream.n_connections), ([], n))
-    told.says(denied("sni", "web.example", 2, "mismatch", seen="other.example"),
-              denied("sni", "web.example", 1, "missing"))
+    told.says(denied("sni", "web.example", 2, "mismatch", seen="other.example", port=upstream.port),
+              denied("sni", "web.example", 1, "missing", port=upstream.port))
 
 
 def row_22(rows, upstream):
@@ -492,7 +359,7 @@ tell(got=[send("web.example", {upstream.port}, d) for d in (get(b"web.example"),
 """)
     tap.equal(told.seen["got"], ["", ""])
     tap.equal((rows.asked(), upstream.n_connections), ([], n))
-    told.says(denied("sni", "web.example", 2, "not-tls"))
+    told.says(denied("sni", "web.example", 2, "not-tls", port=upstream.port))
 
 
 def row_23(rows, upstream):
@@ -522,7 +389,8 @@ tell(got=[send("web.example", {upstream.port}, d) for d in (b"PRI * HTTP/2.0\\r\
     tap.equal([got.split("\r\n")[0][:13] for got in told.seen["got"]],
               ["HTTP/1.1 400 ", "HTTP/1.1 501 ", HELLO.decode()])
     tap.equal((upstream.n_connections - n, upstream.heard[-1]), (1, b"GET / HTTP/1.1\r\nHost: web.example\r\n\r\n"))
-    told.says(denied("host", "web.example", 1, NO_PATH), denied("host", "web.example", 1, NO_PROTOCOL),
+    told.says(denied("host", "web.example", 1, NO_PATH, port=upstream.port),
+              denied("host", "web.example", 1, NO_PROTOCOL, port=upstream.port),
               reached("web.example", upstream.port, len(upstream.heard[-1])))
 
 
@@ -530,26 +398,6 @@ tell(got=[send("web.example", {upstream.port}, d) for d in (b"PRI * HTTP/2.0\\r\
 
 
 BYTES_MAX = 1 << 20
-
-
-class Source(egress.Server):
-    """Sends without an end. ends: when each of those that it sent to was gone, and what it had sent."""
-
-    def __init__(self):
-        self.ends = []
-        super().__init__(self.pour, "127.0.0.1")
-
-    def pour(self, connection):
-        n = 0
-        try:
-            while True:
-                n += connection.send(bytes(1 << 16))
-        except OSError:
-            self.ends.append((time.monotonic(), n))
-
-    def last(self):
-        tap.check(tap.wait_until(lambda: self.ends, 10), "the connection outside is still open")
-        return self.ends.pop()
 
 
 def row_26_connections(rows, upstream):
@@ -566,7 +414,7 @@ tell(greeted=greeted, more=sorted(set(more)))
     tap.equal(told.seen["greeted"], 2 * [HELLO.decode()])
     tap.equal(set(told.seen["more"]) - {"", "ECONNRESET"}, set())
     tap.equal(upstream.n_connections - n, 2)
-    told.says(denied("limit", "web.example", 500, "connections"),
+    told.says(denied("limit", "web.example", 500, "connections", port=upstream.port),
               *2 * [reached("web.example", upstream.port, 5)])
 
 
@@ -584,7 +432,8 @@ with socket.create_connection(("web.example", {upstream.port}), 10) as s:
     tap.equal(told.seen["data"], HELLO.decode())
     tap.check(told.seen["then"] in (0, "ECONNRESET"), str(told.seen))
     tap.check(tap.wait_until(lambda: upstream.heard[-1] == "reset"), "outside it is still open")
-    told.says(denied("limit", "web.example", 1, "idle"), reached("web.example", upstream.port, 2, end="idle"))
+    told.says(denied("limit", "web.example", 1, "idle", port=upstream.port),
+              reached("web.example", upstream.port, 2, end="idle"))
 
 
 def row_26_bytes(rows, source):
@@ -604,7 +453,7 @@ tell(n=n, next=send("source.example", {source.port}))
     tap.equal(source.n_connections, 1)
     got = told.line(decision="allowed")["bytes"]["in"]
     tap.check(told.seen["n"] <= got and BYTES_MAX < got < BYTES_MAX + (4 << 20), f"{got} bytes, {told.seen}")
-    told.says(denied("limit", "source.example", 2, "bytes"),
+    told.says(denied("limit", "source.example", 2, "bytes", port=source.port),
               reached("source.example", source.port, 0, got, "bytes"))
 
 
@@ -630,7 +479,7 @@ with socket.socket() as s:
     got = told.line(decision="allowed")["bytes"]["in"]
     tap.check(told.seen["n"] <= got <= sent < 64 << 20, f"{told.seen}, {got} told, {sent} sent")
     tap.equal(source.n_connections - n, 1)
-    told.says(denied("limit", "source.example", 1, "idle"),
+    told.says(denied("limit", "source.example", 1, "idle", port=source.port),
               reached("source.example", source.port, 0, got, "idle"))
 
 
@@ -700,7 +549,8 @@ tell(direct=direct, via=via, raw=[raw(socket.AF_INET, socket.SOCK_RAW, 17), raw(
     tap.equal(told.seen["dns"], 3 * ["ENETUNREACH"])
     tap.equal((rows.asked(), upstream.n_connections - n), (["web.example"], 1))
     told.says(reached("web.example", upstream.port, len(upstream.heard[-1])),
-              denied("host", "web.example", 1, NO_PATH), denied("host", "web.example", 1, NO_PROXY),
+              denied("host", "web.example", 1, NO_PATH, port=upstream.port),
+              denied("host", "web.example", 1, NO_PROXY, port=upstream.port),
               denied("dns", "dns.google", 2), denied("refused", count=1), denied("unrouted", count=4))
 
 
@@ -756,7 +606,7 @@ tell(refused=list(refused), reached=list(reached))
     tap.equal(told.seen, {"refused": [""], "reached": [HELLO.decode()]})
     rest = {"event": "egress", "name": "web.example", "port": upstream.port, "decision": "allowed",
             "address": None, "end": "more", "count": 30, "bytes": {"in": 30 * len(HELLO), "out": 60}}
-    told.says(denied("sni", "tls.example", 150, "not-tls"), denied("more", count=10),
+    told.says(denied("sni", "tls.example", 150, "not-tls", port=upstream.port), denied("more", count=10),
               *[denied("dns", f"n{i}.evil.example") for i in range(80)],
               *100 * [reached("web.example", upstream.port, 2)], rest)
 
