@@ -36,7 +36,7 @@ class Place:
     """Certificate and environment of all cases. Its folder is the crate's workspace."""
 
     def __init__(self, dns):
-        self.env = environment(dns)
+        self.dns, self.env = dns, environment(dns)
         self.chain, self.key = certificate()
         self.folder = os.path.dirname(self.chain)
 
@@ -113,19 +113,51 @@ int main(int argc, char **argv) {
 """
 
 
-def musl(place):
-    """NET-11: a static client of musl asks for A and AAAA at once, and takes an error of either for
-    both."""
+def musl_client(place):
+    """Its path in a crate."""
     tap.need("musl-gcc")
     source, program = (os.path.join(place.folder, name) for name in ("client.c", "client"))
     tap.write(source, MUSL)
     tap.run(["musl-gcc", "-static", "-o", program, source]).expect(0)
     os.chmod(program, 0o755)
+    return "/workspace/client"
+
+
+def musl(place):
+    """NET-11: a static client of musl asks for A and AAAA at once, and takes an error of either for
+    both."""
+    program = musl_client(place)
     with Web() as web:
-        place.run("/workspace/client", "web.example", str(web.port),
+        place.run(program, "web.example", str(web.port),
                   allow=allowed(web, "http")).expect(0, out="1 1\n")
-        place.run("/workspace/client", "other.example", str(web.port),
+        place.run(program, "other.example", str(web.port),
                   allow=allowed(web, "http")).expect(1, out="no such name\n")
+
+
+# The longest name that there is: its answer is the longest that the stub ever gives.
+LONG = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 52, "example"])
+LOOK_UP = """
+import socket, sys
+print(sorted({row[4][0] for row in socket.getaddrinfo(sys.argv[1], 80, type=socket.SOCK_STREAM)}))
+with open("/proc/self/net/tcp") as file:
+    print(sum(line.split()[2] == "010012C6:0035" for line in file))
+"""
+
+
+def long_names(place):
+    """No answer is so long that it would have to be cut and asked for again by TCP: one address or none
+    to a question. So a client of musl, which asks by TCP only then, if at all, need not do so; one of
+    glibc that asks by TCP alone, with use-vc, is answered the same."""
+    place.dns.answers[LONG] = [("A", "127.0.0.1")]
+    with Web() as web:
+        allow = [f"{LONG}:{web.port}/http{LOOPBACK}"]
+        for more, streams in ([], "0"), (["-e", "RES_OPTIONS=use-vc"], "1"), (["-e", "RES_OPTIONS=edns0"], "0"):
+            ran = place.run(PYTHON, "-c", LOOK_UP, LONG, allow=allow, options=more).expect(0)
+            tap.equal(ran.out.decode().splitlines(), ["['198.18.0.2', 'fd00:ac::2']", streams], str(more))
+            place.run("curl", "-sS", f"http://{LONG}:{web.port}/hello", allow=allow,
+                      options=more).expect(0, out=f"hello from {LONG}\n")
+        tap.need("musl-gcc")
+        place.run(musl_client(place), LONG, str(web.port), allow=allow).expect(0, out="1 1\n")
 
 
 def npm_undici():
@@ -499,7 +531,8 @@ def tests():
         for name in SIMPLE:
             tap.case(f"NET-03: {name}", simple, place, name)
         for title, fn in (("NET-03: node's undici", undici), ("NET-03: busybox wget", busybox),
-                          ("NET-11: a client of musl", musl), ("NET-04: java", java),
+                          ("NET-11: a client of musl", musl),
+                          ("NET-11: the longest name, by UDP and TCP", long_names), ("NET-04: java", java),
                           ("NET-05: websockets", websockets), ("NET-03: pip", pip), ("NET-03: npm", npm),
                           ("NET-03: git by TLS", git_https), ("NET-03: git by ssh", git_ssh),
                           ("transfers both ways", transfer)):

@@ -121,11 +121,17 @@ def half_close_of_the_server():
         tap.equal(heard, [b"still here"])
 
 
-def ipv6():
+def ipv6_here():
     try:
         egress.listener("::1", family=socket.AF_INET6).close()
     except OSError:
-        raise tap.Skip("host has no IPv6 on loopback") from None
+        return False
+    return True
+
+
+def ipv6():
+    if not ipv6_here():
+        raise tap.Skip("host has no IPv6 on loopback")
     with egress.Resolver(**{NAME: [("AAAA", "::1")]}) as resolver, \
             egress.Server(egress.echo, "::1", socket.AF_INET6) as server, \
             egress.Egress() as program:
@@ -212,6 +218,23 @@ def row_4():
         names = [row.get("name") for row in denied(session.close(), "dns")]
         tap.contains(names, "evil\\046com\\000a.echo.example")
         tap.contains(names, "echo\\046example")
+
+
+def whole_answers():
+    """The longest answer there can be is whole in a datagram, and the same by TCP: nobody is told to ask
+    again by TCP because it was cut."""
+    longest = ".".join(["a" * 63] * 3 + ["b" * 46, "wild.example"])
+    tap.equal(len(longest), 251, "length of the name")
+    with serving(name="*.wild.example", slots=1, v6=ipv6_here()) as (session, *_):
+        for kind in (1, 28, 16):
+            plain = egress.dns_query(longest, kind)
+            edns = plain[:11] + b"\1" + plain[12:] + b"\0\0\x29\2\0\0\0\0\0\0\0"
+            for query in plain, edns:
+                reply = egress.ask(session, query)
+                tap.check(len(reply) <= 512 and not reply[2] & 2, f"{len(reply)} bytes, flags {reply[2]:02x}")
+                with socket.create_connection(session.dns[socket.AF_INET, socket.SOCK_STREAM], 10) as sock:
+                    sock.sendall(struct.pack("!H", len(query)) + query)
+                    tap.equal(sock.recv(4096), struct.pack("!H", len(reply)) + reply, "by TCP")
 
 
 def row_19():
@@ -1157,6 +1180,7 @@ def main():
     tap.case("row 3: a wildcard's names, bounded, resolved when connected to", row_3)
     tap.case("an address that was given to no name is refused", wildcard_slot_of_nobody)
     tap.case("row 4: odd names", row_4)
+    tap.case("NET-11: no answer is cut", whole_answers)
     tap.case("row 19: what is no question", row_19)
     tap.case("row 62: a flood of questions", row_62)
     tap.case("row 10: addresses of each class", row_10)

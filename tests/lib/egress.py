@@ -348,7 +348,7 @@ class Resolver:
             else:
                 data = socket.inet_pton(
                     socket.AF_INET if row_type == "A" else socket.AF_INET6, text)
-            body += dns_name(owner) + struct.pack("!HHIH", self.TYPES[row_type], 1, self.ttl,
+            body += (b"\xc0\x0c" if owner == name else dns_name(owner)) + struct.pack("!HHIH", self.TYPES[row_type], 1, self.ttl,
                                                 len(data))
             body += data
             n += 1
