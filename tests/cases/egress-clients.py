@@ -20,6 +20,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import urllib.parse
 import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -403,6 +404,37 @@ def npm(place):
                   allow=allowed(web)).expect(0, out="unit-1.0.0.tgz\n")
 
 
+# --- go ---
+
+
+class Prometheus(Blob):
+    """Answers a query as a server of Prometheus does."""
+
+    def do_POST(self):
+        query = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.reply(json.dumps({"status": "success", "data": {"resultType": "vector", "result": [
+            {"metric": {"asked": query["query"][0]}, "value": [1700000000, "1"]}]}}).encode())
+
+
+def go(place):
+    """Its own resolver, and that of the C library; promtool is an ordinary program of Go's net/http."""
+    tap.need("promtool")
+    with place.web(handler=Prometheus) as web:
+        for resolver_name, told in ("go", "use of Go's resolver"), ("cgo", "using cgo DNS resolver"):
+            def ask(name):
+                return place.run("promtool", "query", "instant", f"https://{name}:{web.port}", "up",
+                                 allow=allowed(web), options=["-e", f"GODEBUG=netdns={resolver_name}+1",
+                                                              "-e", "SSL_CERT_FILE=/workspace/chain.pem"])
+
+            ran = ask("web.example").expect(0)
+            tap.contains(ran.out.decode(), '{asked="up"} => 1 @', resolver_name)
+            tap.contains(ran.err.decode(), told)
+            ran = ask("other.example")
+            tap.equal(ran.rc, 1, f"{resolver_name}, a name that is not allowed")
+            tap.contains(ran.err.decode(), "no such host", resolver_name)
+            tap.contains([row["what"] for row in ran.record["denied"] if row["kind"] == "dns"], "other.example")
+
+
 # --- git ---
 
 
@@ -534,6 +566,7 @@ def tests():
                           ("NET-11: a client of musl", musl),
                           ("NET-11: the longest name, by UDP and TCP", long_names), ("NET-04: java", java),
                           ("NET-05: websockets", websockets), ("NET-03: pip", pip), ("NET-03: npm", npm),
+                          ("NET-03: go", go),
                           ("NET-03: git by TLS", git_https), ("NET-03: git by ssh", git_ssh),
                           ("transfers both ways", transfer)):
             tap.case(title, fn, place)
