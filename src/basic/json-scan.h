@@ -72,7 +72,7 @@ const char *json_node_slice(const JsonDoc *doc, const JsonNode *node);
 /* The member of that name, or NULL. The name is plain ASCII without escapes; node may be NULL or no
  * object. */
 const JsonNode *json_node_member(const JsonDoc *doc, const JsonNode *node, const char *name);
-/* The decoded member name of a child of an object: owned by the caller. -EILSEQ if it holds NUL. */
+/* The decoded member name of a child of an object, which has no U+0000: owned by the caller. */
 int json_node_key(const JsonDoc *doc, const JsonNode *node, char **ret_key);
 /* The same without a copy: the bytes are the document's, and not NUL-terminated. */
 const char *json_node_key_bytes(const JsonDoc *doc, const JsonNode *node, size_t *ret_size);

@@ -144,6 +144,7 @@ bool call_record_operation(Call *call, const EgressOperation *operation) {
                 .credential = operation->credential,
                 .operation = operation->operation,
                 .reason = operation->reason,
+                .text = operation->text,
                 .digest = operation->digest,
                 .parameters = operation->parameters,
                 .denied = operation->denied != 0,

@@ -70,6 +70,7 @@ static void set_failed(OperationCall *operation, const char *reason, const char 
         if (operation->failed)
                 return;
         operation->failed = reason;
+        free(operation->text);
         operation->text = text ? strdup(text) : NULL;
 }
 
@@ -117,6 +118,8 @@ static void on_told(void *userdata, const EgressOperation *told) {
         if (operation->is_told)
                 return;
         operation->told = *told;
+        if (!operation->text && told->text[0])
+                operation->text = strdup(told->text);
         operation->is_told = true;
         operation->is_recorded = call_record_operation(operation->call, told);
         if (operation->is_recorded)

@@ -197,12 +197,16 @@ static void print_member(const AuditRecord *record, const JsonNode *parent, cons
 }
 
 static void print_reason(const AuditRecord *record, const JsonNode *root) {
-        const JsonNode *node = json_node_member(record->doc, root, "reason");
+        static const char *const names[] = {"reason", "text"};
 
-        if (!node || node->type != JSON_NODE_STRING)
-                return;
-        fputs(": ", stdout);
-        print_string(record, node);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                const JsonNode *node = json_node_member(record->doc, root, names[i]);
+
+                if (!node || node->type != JSON_NODE_STRING)
+                        continue;
+                fputs(": ", stdout);
+                print_string(record, node);
+        }
 }
 
 static void print_member_ms(const AuditRecord *record, const JsonNode *parent, const char *name) {

@@ -117,12 +117,15 @@ static int on_operation(void *userdata, Frame *frame) {
             operation.operation[sizeof(operation.operation) - 1] ||
             operation.reason[sizeof(operation.reason) - 1] ||
             operation.digest[sizeof(operation.digest) - 1] ||
+            operation.text[sizeof(operation.text) - 1] ||
             operation.parameters[sizeof(operation.parameters) - 1])
                 return error_origin(-EBADMSG);
         if (session->user)
                 session->user->on_operation(session->userdata, &operation);
         return 0;
 }
+
+_Static_assert(sizeof(EgressOperation) <= FRAME_PAYLOAD_MAX, "it is told in one frame");
 
 static const LinkPermit permits[] = {
         {EGRESS_OPERATION, EGRESS_STATE_OPEN, offsetof(EgressOperation, parameters) + 1,

@@ -98,6 +98,10 @@ const char *address_class_to_string(AddressClass class) {
         return classes[class].name;
 }
 
+bool address_class_can_open(AddressClass class) {
+        return classes[class].can_open;
+}
+
 /* --- networks --- */
 
 static bool prefix_equal(const uint8_t *a, const uint8_t *b, unsigned n_bits) {

@@ -52,6 +52,8 @@ typedef enum AddressClass {
 } AddressClass;
 
 const char *address_class_to_string(AddressClass class);
+/* Whether a destination can name addresses of it that are dialled then. */
+bool address_class_can_open(AddressClass class);
 /* By the address alone. */
 AddressClass address_classify(const Address *address);
 

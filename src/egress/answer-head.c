@@ -146,17 +146,17 @@ static void look_at_field(AnswerHead *head, const char *line, size_t size) {
                 head->n_lengths++;
 }
 
-static int fault_set(ExchangeFault *ret_fault, const char *reason, const char *text) {
-        *ret_fault = (ExchangeFault){502, reason, text};
+static int fault_set(AnswerHeadFault *ret_fault, const char *reason, const char *text) {
+        *ret_fault = (AnswerHeadFault){reason, text};
         return ANSWER_HEAD_E_FAULT;
 }
 
 int answer_head_line(AnswerHead *head, Redactor *redactor, bool answered, const char *line,
-                     size_t size, ExchangeFault *ret_fault) {
+                     size_t size, AnswerHeadFault *ret_fault) {
         head->size += size;
         if (head->size > HEAD_MAX)
                 return fault_set(ret_fault, "response.head",
-                                 "the head of the upstream's answer is longer than 64 KiB");
+                                 "the head of the answer is longer than 64 KiB");
         /* What comes behind the content is dropped. */
         if (answered)
                 return 0;
@@ -174,11 +174,11 @@ int answer_head_line(AnswerHead *head, Redactor *redactor, bool answered, const 
         }
         if (!is_field(line, size))
                 return fault_set(ret_fault, "upstream.broken",
-                                 "the head of the upstream's answer has a line that is no field");
+                                 "the head of the answer has a line that is no field");
         if (is_coded(line, size))
                 return fault_set(ret_fault, "response.encoding",
-                                 "the upstream's answer is compressed, and what cannot be looked "
-                                 "at is not passed on");
+                                 "the answer is compressed although identity was asked for, and "
+                                 "what cannot be looked at is not passed on");
         look_at_field(head, line, size);
         return take_field(head, redactor, line, size);
 }

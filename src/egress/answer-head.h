@@ -12,12 +12,10 @@
 #include "basic/string-util.h"
 #include "egress/redact.h"
 
-/* How an exchange ended, if not well. */
-typedef struct ExchangeFault {
-        int status;         /* what to answer if nothing was answered yet */
-        const char *reason; /* one word, static */
-        const char *text;   /* a sentence, static */
-} ExchangeFault;
+/* What is wrong with a head: one word, and a clause; both static. */
+typedef struct AnswerHeadFault {
+        const char *reason, *text;
+} AnswerHeadFault;
 
 typedef struct AnswerHead {
         StrBuf fields;      /* that are passed on, each with its line end */
@@ -38,4 +36,4 @@ enum {
 /* Takes the next line, with its end. A head that follows an interim one begins anew; what comes
  * when the answer has begun is only counted. Or a negative errno. */
 int answer_head_line(AnswerHead *head, Redactor *redactor, bool answered, const char *line,
-                     size_t size, ExchangeFault *ret_fault);
+                     size_t size, AnswerHeadFault *ret_fault);

@@ -187,6 +187,7 @@ static bool on_operation(void *userdata, const SessionOperation *operation) {
                  operation->operation ? operation->operation->name : NULL);
         put_word(message.reason, sizeof(message.reason), operation->reason);
         put_word(message.digest, sizeof(message.digest), operation->digest);
+        put_word(message.text, sizeof(message.text), operation->text);
         put_word(message.parameters, sizeof(message.parameters), operation->parameters);
         /* What cannot be accounted for does not go on. */
         if (answer(opening->egress, EGRESS_OPERATION, opening->id, &message,

@@ -108,10 +108,12 @@ static void caller_take_use(Caller *caller) {
         what->tokens_out = usage->output;
 }
 
-static void caller_tell(Caller *caller, const char *reason, int status, bool denied) {
+static void caller_tell(Caller *caller, const char *reason, const char *text, int status,
+                        bool denied) {
         Session *session = caller->session;
 
         caller->what.reason = reason;
+        caller->what.text = text;
         caller->what.status = status;
         caller->what.denied = denied;
         caller->what.usec = now_usec() - caller->begun_usec;
@@ -125,6 +127,11 @@ static void caller_tell(Caller *caller, const char *reason, int status, bool den
                               caller->match.operation ? caller->match.operation->name : NULL);
         endpoint_tell(caller->endpoint, &caller->what);
         caller->what = (SessionOperation){};
+}
+
+static void caller_tell_gone(Caller *caller) {
+        caller_tell(caller, "job.gone", "the job went away before it had the whole answer",
+                    caller->what.status, false);
 }
 
 /* In the middle of an answer the job must see that it is not whole. */
@@ -196,7 +203,7 @@ static void caller_next(Caller *caller) {
 }
 
 static void caller_refuse(Caller *caller, int status, const char *reason, const char *text) {
-        caller_tell(caller, reason, status, true);
+        caller_tell(caller, reason, text, status, true);
         if (append_fault(caller, status, reason, text) < 0)
                 caller->keep_alive = false;
         caller_next(caller);
@@ -252,13 +259,15 @@ static void on_end(void *userdata, const ExchangeFault *fault) {
         caller_take_use(caller);
         caller->exchange = NULL;
         if (fault && answered) {
-                caller_tell(caller, caller->lost ? "job.gone" : fault->reason, caller->what.status,
-                            false);
+                if (caller->lost)
+                        caller_tell_gone(caller);
+                else
+                        caller_tell(caller, fault->reason, fault->text, caller->what.status, false);
                 (void) caller_write(caller);
                 caller_abort(caller);
                 return;
         }
-        caller_tell(caller, fault ? fault->reason : NULL,
+        caller_tell(caller, fault ? fault->reason : NULL, fault ? fault->text : NULL,
                     fault ? fault->status : caller->what.status, false);
         if (fault)
                 r = append_fault(caller, fault->status, fault->reason, fault->text);
@@ -308,7 +317,11 @@ static int caller_dispatch(Caller *caller, const HttpRequest *request) {
                                         caller, &caller->exchange));
 }
 
-static void refuse_match(Caller *caller, int outcome, const char *text) {
+static void refuse_match(Caller *caller, int outcome, const OperationFault *fault) {
+        char text[REQUEST_FAULT_TEXT_MAX];
+
+        request_format_fault(fault, text);
+        caller->match.operation = fault->operation;
         if (outcome == OPERATION_E_METHOD)
                 caller_refuse(caller, 405, "operation.method", text);
         else if (outcome == OPERATION_E_QUERY)
@@ -333,6 +346,7 @@ static void refuse_for_memory(Caller *caller) {
 /* What the request is, and that the menu has it. False: it was refused. */
 static bool caller_match(Caller *caller, const HttpRequest *request) {
         const char *text = NULL, *reason;
+        OperationFault fault = {};
         int status = 0, r;
 
         reason = request_find_fault(request, caller->listener->slot->name, &status, &text);
@@ -344,9 +358,9 @@ static bool caller_match(Caller *caller, const HttpRequest *request) {
 
         r = operation_match(&caller->endpoint->credential->credential->menu,
                             span_of(&request->method), span_of(&request->target), &caller->match,
-                            &text);
+                            &fault);
         if (r > 0) {
-                refuse_match(caller, r, text);
+                refuse_match(caller, r, &fault);
                 return false;
         }
         if (r == 0)
@@ -367,7 +381,8 @@ static bool caller_match(Caller *caller, const HttpRequest *request) {
 
 /* That it can go on record, and has a place in the quotas: counted here, and never given back. */
 static bool caller_count(Caller *caller) {
-        const char *limit;
+        char text[REQUEST_FAULT_TEXT_MAX];
+        const char *limit, *reason;
 
         if (!endpoint_can_tell(caller->endpoint)) {
                 caller_refuse(caller, 503, "endpoint.record",
@@ -379,14 +394,8 @@ static bool caller_count(Caller *caller) {
         limit = endpoint_count(caller->endpoint, caller->match.operation);
         if (!limit)
                 return true;
-        if (string_equal(limit, "per_job"))
-                caller_refuse(caller, 429, "limit.per_job",
-                              "the job has made all the calls of this operation that per_job "
-                              "allows");
-        else
-                caller_refuse(caller, 429, "limit.per_minute",
-                              "all the calls of this operation that per_minute allows were made "
-                              "in the last minute: try again later");
+        reason = request_format_limit(caller->match.operation, limit, text);
+        caller_refuse(caller, 429, reason, text);
         return false;
 }
 
@@ -499,7 +508,7 @@ static void caller_refuse_size(Caller *caller) {
 static void caller_lose(Caller *caller) {
         if (caller->exchange) {
                 caller_take_use(caller);
-                caller_tell(caller, "job.gone", caller->what.status, false);
+                caller_tell_gone(caller);
         }
         caller_free(caller);
 }

@@ -2,6 +2,8 @@
 
 #include "egress/endpoint-request.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,7 +25,7 @@ const char *request_find_fault(const HttpRequest *request, const char *host, int
 
         if (!host_is(host, http_request_header(request, "host"))) {
                 *ret_status = 421;
-                *ret_text = "this is another host than the request is for";
+                *ret_text = "the Host of the request is another one than it was sent to";
                 return "request.host";
         }
         if (http_request_header(request, "upgrade")) {
@@ -37,6 +39,43 @@ const char *request_find_fault(const HttpRequest *request, const char *host, int
                 return "request.expect";
         }
         return NULL;
+}
+
+/* Of a key in a query only what looks like one: else it may be a value. */
+static bool is_word(OperationSpan part) {
+        for (size_t i = 0; i < part.size; i++) {
+                char c = part.text[i];
+
+                if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      strchr("_-.[]", c)))
+                        return false;
+        }
+        return part.size > 0 && part.size <= OPERATION_NAME_MAX;
+}
+
+void request_format_fault(const OperationFault *fault,
+                          char ret_text[static REQUEST_FAULT_TEXT_MAX]) {
+        bool named = is_word(fault->part);
+
+        (void) snprintf(ret_text, REQUEST_FAULT_TEXT_MAX, "%s%s%.*s", fault->text,
+                        named ? ": " : "", named ? (int) fault->part.size : 0,
+                        named ? fault->part.text : "");
+}
+
+const char *request_format_limit(const Operation *operation, const char *limit,
+                                 char ret_text[static REQUEST_FAULT_TEXT_MAX]) {
+        if (string_equal(limit, "per_job")) {
+                (void) snprintf(ret_text, REQUEST_FAULT_TEXT_MAX,
+                                "the job has made all the calls of this operation that per_job "
+                                "allows, %" PRIu64,
+                                operation->per_job);
+                return "limit.per_job";
+        }
+        (void) snprintf(ret_text, REQUEST_FAULT_TEXT_MAX,
+                        "all the calls of this operation that per_minute allows, %" PRIu64
+                        ", were made in the last minute: try again later",
+                        operation->per_minute);
+        return "limit.per_minute";
 }
 
 static bool header_passes(const StrV *more, HttpText name) {

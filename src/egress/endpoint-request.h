@@ -17,6 +17,17 @@
 const char *request_find_fault(const HttpRequest *request, const char *host, int *ret_status,
                                const char **ret_text);
 
+#define REQUEST_FAULT_TEXT_MAX 256U
+
+/* Why a request is no operation, in a sentence that names the method or the key of the query. */
+void request_format_fault(const OperationFault *fault,
+                          char ret_text[static REQUEST_FAULT_TEXT_MAX]);
+
+/* The same of one that comes too often, by the limit that endpoint_count() names; returns the
+ * reason in one word. */
+const char *request_format_limit(const Operation *operation, const char *limit,
+                                 char ret_text[static REQUEST_FAULT_TEXT_MAX]);
+
 /* Appends the fields that may pass to the upstream, each name once. */
 int request_take_headers(const HttpRequest *request, const Credential *credential, StrV *headers);
 

@@ -12,7 +12,6 @@
 #include "basic/time-util.h"
 #include "egress/attach.h"
 
-#define CONNECT_MSEC_MAX 10000L
 /* How long a connection is kept: unused, and at all. Servers close what is unused, mostly after a
  * minute or more, and a request that meets this half way is lost. */
 #define UNUSED_SEC_MAX 30L
@@ -37,7 +36,9 @@ struct Exchange {
         size_t n_addresses;
         AnswerHead head;
         uint64_t begun_usec, bytes_out, bytes_in;
+        ExchangeSubject subject;
         ExchangeFault fault; /* reason NULL: none found yet */
+        char curl_text[CURL_ERROR_SIZE];
         Usage usage;
         bool sent;     /* as far as is known */
         bool answered; /* on_head was called */
@@ -81,18 +82,13 @@ Exchange *exchange_free(Exchange *exchange) {
 }
 
 static void exchange_end(Exchange *exchange) {
-        const ExchangeFault fault = exchange->fault;
-        void (*on_end)(void *, const ExchangeFault *) = exchange->calls.on_end;
-        void *userdata = exchange->userdata;
-
-        on_end(userdata, fault.reason ? &fault : NULL);
+        exchange->calls.on_end(exchange->userdata,
+                               exchange->fault.reason ? &exchange->fault : NULL);
         exchange_free(exchange);
 }
 
-/* The first one is the cause of those that follow. */
-static void set_fault(Exchange *exchange, int status, const char *reason, const char *text) {
-        if (!exchange->fault.reason)
-                exchange->fault = (ExchangeFault){status, reason, text};
+static void set_broken(Exchange *exchange, const char *text) {
+        exchange_fault_broken(&exchange->fault, &exchange->subject, text);
 }
 
 const Usage *exchange_get_usage(const Exchange *exchange) {
@@ -113,8 +109,7 @@ static bool end_head(Exchange *exchange) {
         (void) curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
         /* Behind a 101 nobody asked for, anything may follow. */
         if (status < 100 || status == 101 || status > 599) {
-                set_fault(exchange, 502, "upstream.broken",
-                          "the upstream's answer has a status that is none of a request's");
+                set_broken(exchange, "the answer has a status that is none of a request's");
                 return false;
         }
         if (status < 200)
@@ -122,8 +117,7 @@ static bool end_head(Exchange *exchange) {
         (void) curl_easy_getinfo(exchange->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (length > 0 && (uint64_t) length > exchange->operation->response_max &&
             exchange->operation->method != OPERATION_HEAD) {
-                set_fault(exchange, 502, "response.size",
-                          "the upstream's answer is longer than response.max_bytes");
+                exchange_fault_size(&exchange->fault, &exchange->subject);
                 return false;
         }
         exchange->answered = true;
@@ -133,13 +127,14 @@ static bool end_head(Exchange *exchange) {
 
 static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
         Exchange *exchange = userdata;
-        ExchangeFault fault = {};
+        AnswerHeadFault fault = {};
         int r;
 
         r = answer_head_line(&exchange->head, exchange->redactor, exchange->answered, line,
                              size * n, &fault);
         if (r == ANSWER_HEAD_E_FAULT)
-                set_fault(exchange, fault.status, fault.reason, fault.text);
+                exchange_fault_set(&exchange->fault, &exchange->subject, 502, fault.reason, "%s",
+                                   fault.text);
         /* Where the answer ends is said in one way, or what comes behind it is not taken for
          * another one. */
         if (exchange->head.n_lengths > 1)
@@ -162,8 +157,7 @@ static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
         size_t whole = size * n;
 
         if (!exchange->answered) {
-                set_fault(exchange, 502, "upstream.broken",
-                          "the upstream sent content without an answer");
+                set_broken(exchange, "it sent content without an answer");
                 return 0;
         }
         if (!exchange->calls.has_room(exchange->userdata)) {
@@ -172,8 +166,7 @@ static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
         }
         exchange->bytes_in += whole;
         if (exchange->bytes_in > exchange->operation->response_max) {
-                set_fault(exchange, 502, "response.size",
-                          "the upstream's answer is longer than response.max_bytes");
+                exchange_fault_size(&exchange->fault, &exchange->subject);
                 return 0;
         }
         if (exchange->head.tells_usage)
@@ -196,47 +189,17 @@ void exchange_resume(Exchange *exchange) {
         on_resume(exchange);
 }
 
-static void name_fault(Exchange *exchange, CURLcode code) {
-        switch (code) {
-        case CURLE_PEER_FAILED_VERIFICATION:
-        case CURLE_SSL_CACERT_BADFILE:
-        case CURLE_SSL_ISSUER_ERROR:
-        case CURLE_SSL_INVALIDCERTSTATUS:
-                set_fault(exchange, 502, "upstream.certificate",
-                          "the upstream's certificate is not one to be trusted for its name");
-                break;
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-                set_fault(exchange, 502, "upstream.pin",
-                          "the upstream's public key is none of those that are pinned");
-                break;
-        case CURLE_SSL_CONNECT_ERROR:
-        case CURLE_SSL_CIPHER:
-                set_fault(exchange, 502, "upstream.tls", "the upstream speaks no TLS 1.2 or 1.3");
-                break;
-        case CURLE_COULDNT_CONNECT:
-                set_fault(exchange, 502, "upstream.unreachable",
-                          "the upstream takes no connection");
-                break;
-        case CURLE_OPERATION_TIMEDOUT:
-                set_fault(exchange, 504, "response.timeout",
-                          "the upstream did not answer within response.timeout");
-                break;
-        default:
-                set_fault(exchange, 502, "upstream.broken",
-                          "the upstream's answer broke off or is malformed");
-        }
-}
-
 static void on_transfer(void *userdata, CURLcode code) {
         _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
         Exchange *exchange = userdata;
 
         if (code != CURLE_OK)
-                name_fault(exchange, code);
+                exchange_fault_curl(&exchange->fault, &exchange->subject, exchange->curl, code,
+                                    exchange->curl_text, exchange->sent, exchange->redactor);
         else if (!exchange->answered)
-                set_fault(exchange, 502, "upstream.broken", "the upstream did not answer");
+                set_broken(exchange, "it did not answer");
         else if (redactor_finish(exchange->redactor, &out) < 0 || !pass_on(exchange, &out))
-                set_fault(exchange, 502, "upstream.broken", "the answer cannot be passed on");
+                set_broken(exchange, "there is no memory to pass the answer on");
         exchange_end(exchange);
 }
 
@@ -264,16 +227,17 @@ static int on_request(void *userdata, char *address _unused_, char *local _unuse
         OperationMethod method = exchange->operation->method;
 
         if (exchange->sent && (method == OPERATION_POST || method == OPERATION_PATCH)) {
-                set_fault(exchange, 502, "upstream.broken",
-                          "the upstream closed the connection without an answer, and may have "
-                          "carried out the request: it is not sent again");
+                set_broken(exchange,
+                           "it closed the connection without an answer, and may have carried "
+                           "out the request, which is not sent again");
                 return CURL_PREREQFUNC_ABORT;
         }
         exchange->sent = true;
         return CURL_PREREQFUNC_OK;
 }
 
-static size_t judge(Exchange *exchange, const ResolverAnswer *answer) {
+/* *ret_class: of the first address. */
+static size_t judge(Exchange *exchange, const ResolverAnswer *answer, AddressClass *ret_class) {
         const Vault *vault = exchange->vault;
         const AddressRules rules = {.deny = vault->deny.items,
                                     .n_deny = vault->deny.n_items,
@@ -282,6 +246,7 @@ static size_t judge(Exchange *exchange, const ResolverAnswer *answer) {
                                     .is_own = host_addresses_contain,
                                     .userdata = exchange->host.addresses};
 
+        *ret_class = vault->denied ? ADDRESS_POLICY : address_judge(&answer->addresses[0], &rules);
         for (size_t i = 0; !vault->denied && i < answer->n_addresses &&
                            exchange->n_addresses < UPSTREAM_ADDRESSES_MAX;
              i++)
@@ -318,19 +283,20 @@ static void on_resolved(void *userdata, const ResolverAnswer *answer) {
         uint64_t left = exchange->operation->response_usec > used
                                 ? exchange->operation->response_usec - used
                                 : USEC_PER_MSEC;
+        AddressClass class;
 
         exchange->query = NULL;
         loop_timer_stop(&exchange->timer);
         if (answer->error || answer->n_addresses == 0)
-                set_fault(exchange, 502, "upstream.unresolved", "the upstream's name is not known");
-        else if (judge(exchange, answer) == 0)
-                set_fault(exchange, 502, "upstream.address",
-                          "the upstream's name leads to addresses that are not dialled");
+                exchange_fault_unresolved(&exchange->fault, &exchange->subject, answer);
+        else if (judge(exchange, answer, &class) == 0)
+                exchange_fault_address(&exchange->fault, &exchange->subject, &answer->addresses[0],
+                                       class);
         else if (pin_addresses(exchange) < 0 ||
                  curl_easy_setopt(exchange->curl, CURLOPT_TIMEOUT_MS,
                                   (long) (left / USEC_PER_MSEC) + 1) != CURLE_OK ||
                  curl_loop_begin(exchange->host.curl, &exchange->transfer) < 0)
-                set_fault(exchange, 503, "endpoint.memory", "there is no memory for the request");
+                exchange_fault_memory(&exchange->fault, &exchange->subject);
         if (exchange->fault.reason)
                 exchange_end(exchange);
 }
@@ -338,8 +304,7 @@ static void on_resolved(void *userdata, const ResolverAnswer *answer) {
 static void on_time(void *userdata) {
         Exchange *exchange = userdata;
 
-        set_fault(exchange, 504, "response.timeout",
-                  "the upstream's name was not resolved within response.timeout");
+        exchange_fault_time(&exchange->fault, &exchange->subject, "its name was not resolved");
         exchange_end(exchange);
 }
 
@@ -453,7 +418,8 @@ static CURLcode set_way(Exchange *exchange) {
         SET(CURLOPT_PREREQFUNCTION, on_request);
         SET(CURLOPT_PREREQDATA, exchange);
         SET(CURLOPT_NOSIGNAL, 1L);
-        SET(CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MSEC_MAX);
+        SET(CURLOPT_CONNECTTIMEOUT_MS, (long) (EXCHANGE_CONNECT_USEC / USEC_PER_MSEC));
+        SET(CURLOPT_ERRORBUFFER, exchange->curl_text);
         SET(CURLOPT_OPENSOCKETFUNCTION, on_socket);
         SET(CURLOPT_OPENSOCKETDATA, exchange);
         SET(CURLOPT_HEADERFUNCTION, on_header);
@@ -560,6 +526,7 @@ int exchange_new(const ExchangeHost *host, const Vault *vault, const ExchangeReq
         *exchange = (Exchange){.host = *host,
                                .vault = vault,
                                .operation = request->match->operation,
+                               .subject = {vault->credential, request->match->operation},
                                .calls = *calls,
                                .userdata = userdata,
                                .begun_usec = now_usec(),

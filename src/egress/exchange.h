@@ -10,6 +10,7 @@
 
 #include "egress/answer-head.h"
 #include "egress/curl-loop.h"
+#include "egress/exchange-fault.h"
 #include "egress/host-address.h"
 #include "egress/redact.h"
 #include "egress/resolver.h"

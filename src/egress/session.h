@@ -29,11 +29,13 @@ typedef struct SessionHost {
         Counts *counts; /* of the tenants of one host; NULL: each session counts for itself */
 } SessionHost;
 
-/* One request to a credential's host, when it is over. Text of nobody else is in it. */
+/* One request to a credential's host, when it is over. Nothing of what it was made of is in it, nor
+ * of its answer. */
 typedef struct SessionOperation {
         const char *credential;
         const Operation *operation; /* NULL: it was none */
         const char *reason;         /* why it was refused or failed, one word; NULL: it was not */
+        const char *text;           /* the same in a sentence */
         int status;                 /* that the job got */
         bool denied;                /* nothing was sent */
         uint64_t bytes_out, bytes_in, usec;

@@ -276,7 +276,8 @@ typedef struct EgressSockets {
 
 /* Strings are NUL-terminated. */
 /* Of what a request was made: each parameter's name and the SHA-256 of its value, in hex. */
-#define PROTO_EGRESS_PARAMETERS_MAX 2048U
+#define PROTO_EGRESS_PARAMETERS_MAX 1384U
+#define PROTO_EGRESS_WHY_MAX 400U
 #define PROTO_EGRESS_TOKENS_NONE UINT64_MAX
 
 typedef struct EgressOperation {
@@ -291,6 +292,7 @@ typedef struct EgressOperation {
         uint64_t n_dropped; /* before this one, of which nothing was told */
         /* Of a language model, as its answer told; PROTO_EGRESS_TOKENS_NONE: it did not. */
         uint64_t tokens_in, tokens_out;
+        char text[PROTO_EGRESS_WHY_MAX]; /* the reason in a sentence; "": there is none */
         /* "NAME HASH NAME HASH …", those that fit; the frame ends with its NUL. */
         char parameters[PROTO_EGRESS_PARAMETERS_MAX];
 } EgressOperation;

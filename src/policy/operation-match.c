@@ -20,6 +20,10 @@ static bool span_is(OperationSpan span, const char *word) {
         return span.size == strlen(word) && memcmp(span.text, word, span.size) == 0;
 }
 
+static OperationSpan span_of(const char *word) {
+        return (OperationSpan){word, strlen(word)};
+}
+
 /* --- decoding --- */
 
 static int hex_value(char c) {
@@ -104,8 +108,9 @@ static int match_path(const Operation *operation, OperationSpan path, StrV *valu
 
 /* --- query --- */
 
-static int refuse_query(const char *text, const char **ret_text) {
-        *ret_text = text;
+static int refuse_query(const char *text, OperationSpan key, OperationFault *ret_fault) {
+        ret_fault->text = text;
+        ret_fault->part = key;
         return OPERATION_E_QUERY;
 }
 
@@ -118,7 +123,7 @@ static size_t find_key(const Operation *operation, const char *text, size_t size
 }
 
 static int take_pair(const Operation *operation, OperationSpan pair, StrV *values,
-                     const char **ret_text) {
+                     OperationFault *ret_fault) {
         const char *equal = memchr(pair.text, '=', pair.size);
         OperationSpan value = pair, key = next_part(&value, '=');
         char text[OPERATION_SLUG_MAX + 1];
@@ -126,17 +131,17 @@ static int take_pair(const Operation *operation, OperationSpan pair, StrV *value
         char *copy;
 
         if (!decode(key, text, &size))
-                return refuse_query("a key of the query is malformed", ret_text);
+                return refuse_query("a key of the query is malformed", key, ret_fault);
         index = find_key(operation, text, size);
         if (index == SIZE_MAX)
                 return refuse_query("the query has a key that the operation does not have",
-                                    ret_text);
+                                    equal ? key : (OperationSpan){}, ret_fault);
         if (*values->items[index])
-                return refuse_query("the query has a key twice", ret_text);
+                return refuse_query("the query has a key twice", key, ret_fault);
         if (!equal || !decode(value, text, &size) ||
             !operation_value_is_valid(&operation->query[index], text, size))
-                return refuse_query("the query has a value that is not of the key's type",
-                                    ret_text);
+                return refuse_query("the query has a value that is not of the key's type", key,
+                                    ret_fault);
         copy = strndup(text, size);
         if (!copy)
                 return error_origin(-ENOMEM);
@@ -146,7 +151,7 @@ static int take_pair(const Operation *operation, OperationSpan pair, StrV *value
 }
 
 static int match_query(const Operation *operation, OperationSpan query, StrV *values,
-                       const char **ret_text) {
+                       OperationFault *ret_fault) {
         int r = 0;
 
         for (size_t i = 0; i < operation->n_query && r == 0; i++)
@@ -155,16 +160,16 @@ static int match_query(const Operation *operation, OperationSpan query, StrV *va
                 /* Behind a last &, there is one more pair, and its key is not known. */
                 OperationSpan pair = next_part(&query, '&');
 
-                r = take_pair(operation, pair, values, ret_text);
+                r = take_pair(operation, pair, values, ret_fault);
                 if (r == 0 && query.text && query.size == 0)
-                        r = refuse_query("the query ends with an &", ret_text);
+                        r = refuse_query("the query ends with an &", (OperationSpan){}, ret_fault);
         }
         if (r != 0)
                 return r < 0 ? error_trace(r) : r;
         for (size_t i = 0; i < operation->n_query; i++)
                 if (operation->query[i].required && !*values->items[i])
                         return refuse_query("the query lacks a key that the operation needs",
-                                            ret_text);
+                                            span_of(operation->query[i].name), ret_fault);
         return 0;
 }
 
@@ -180,14 +185,14 @@ static bool find_method(OperationSpan method, OperationMethod *ret_method) {
 }
 
 int operation_match(const OperationMenu *menu, OperationSpan method, OperationSpan target,
-                    OperationMatch *ret_match, const char **ret_text) {
+                    OperationMatch *ret_match, OperationFault *ret_fault) {
         _cleanup_(operation_match_done) OperationMatch match = {};
         OperationSpan query = target, path;
         OperationMethod wanted = 0;
         int r = OPERATION_E_NO_MATCH;
 
         if (!find_method(method, &wanted)) {
-                *ret_text = "operations are called by GET, HEAD, POST, PUT, PATCH and DELETE";
+                ret_fault->text = "operations are called by GET, HEAD, POST, PUT, PATCH and DELETE";
                 return OPERATION_E_METHOD;
         }
         path = next_part(&query, '?');
@@ -199,9 +204,13 @@ int operation_match(const OperationMenu *menu, OperationSpan method, OperationSp
                 r = match_path(match.operation, path, &match.path);
         }
         if (r == OPERATION_E_NO_MATCH)
-                *ret_text = "no operation of this job has that method and path";
+                *ret_fault = (OperationFault){
+                        .text = "no operation of this job has that path with that method",
+                        .part = method};
         if (r == 0)
-                r = match_query(match.operation, query, &match.query, ret_text);
+                r = match_query(match.operation, query, &match.query, ret_fault);
+        if (r == OPERATION_E_QUERY)
+                ret_fault->operation = match.operation;
         if (r != 0)
                 return r < 0 ? error_trace(r) : r;
         *ret_match = match;
@@ -255,7 +264,7 @@ int operation_check_body(const Operation *operation, OperationSpan type, Operati
                                                     "the operation takes no content", ret_text);
         if (body.size > operation->body_max)
                 return refuse_body(OPERATION_E_BODY_SIZE,
-                                   "the content is longer than the operation takes", ret_text);
+                                   "the content is longer than body.max_bytes of the operation", ret_text);
         if (coding.text && !span_is(trim(coding), "identity"))
                 return refuse_body(OPERATION_E_BODY_TYPE,
                                    "the content is compressed, and is taken as it is only",

@@ -138,10 +138,17 @@ typedef struct OperationMatch {
 } OperationMatch;
 
 void operation_match_done(OperationMatch *match);
-/* Finds the operation that a request is. Behind OPERATION_E_X, *ret_text says why, in a sentence
- * without anything of the request in it. */
+
+/* Why a request is none. */
+typedef struct OperationFault {
+        const char *text;           /* static; nothing of the request is in it */
+        OperationSpan part;         /* that is meant: a method, or a key of the query; maybe none */
+        const Operation *operation; /* NULL: it was not found */
+} OperationFault;
+
+/* Finds the operation that a request is. Behind OPERATION_E_X, *ret_fault tells. */
 int operation_match(const OperationMenu *menu, OperationSpan method, OperationSpan target,
-                    OperationMatch *ret_match, const char **ret_text);
+                    OperationMatch *ret_match, OperationFault *ret_fault);
 /* Whether this content may be sent with it. type and coding are the request's Content-Type and
  * Content-Encoding; text NULL: not given. 0, OPERATION_E_BODY… or -ENOMEM. */
 int operation_check_body(const Operation *operation, OperationSpan type, OperationSpan coding,

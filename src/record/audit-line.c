@@ -312,6 +312,7 @@ int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                          const AuditOperation *operation) {
         const char *name = *operation->operation ? operation->operation : NULL;
         const char *reason = *operation->reason ? operation->reason : NULL;
+        const char *text = *operation->text ? operation->text : NULL;
         int r;
 
         r = add_start(body, stamp, "operation", call);
@@ -323,6 +324,8 @@ int audit_body_operation(StrBuf *body, AuditStamp stamp, const AuditCall *call,
                 r = add_text(body, "decision", operation->denied ? "denied" : "allowed", 16);
         if (r == 0)
                 r = add_text(body, "reason", reason, AUDIT_NAME_MAX);
+        if (r == 0)
+                r = add_text(body, "text", text, AUDIT_REASON_MAX);
         if (r == 0)
                 r = strbuf_appendf(body,
                                    ",\"status\":%u,\"ms\":%.3f,\"bytes\":{\"in\":%" PRIu64

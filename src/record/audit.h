@@ -77,6 +77,7 @@ typedef struct AuditEnd {
 typedef struct AuditOperation {
         const char *credential, *operation; /* operation "": it was none of the job's */
         const char *reason;                 /* why it was refused or failed; "": it was not */
+        const char *text;                   /* the same in a sentence */
         const char *digest;     /* SHA-256 of method, path, query and content; "": none */
         const char *parameters; /* "NAME HASH NAME HASH …", each hash in hex */
         bool denied;

@@ -58,12 +58,12 @@ static void check_match(const OperationMenu *menu, OperationSpan method,
                         const OperationMatch *match) {
         _cleanup_(operation_match_done) OperationMatch again = {};
         _cleanup_(strbuf_done) StrBuf first = STRBUF_NULL, second = STRBUF_NULL;
-        const char *text = NULL;
+        OperationFault fault = {};
 
         append_target(match, &first);
         check_plain(&first);
         FUZZ_ASSERT(operation_match(menu, method, (OperationSpan){first.data, first.size}, &again,
-                                    &text) == 0);
+                                    &fault) == 0);
         FUZZ_ASSERT(again.operation == match->operation);
         append_target(&again, &second);
         FUZZ_ASSERT(string_equal(first.data, second.data));
@@ -74,16 +74,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const OperationMenu *menu = &fuzz_credential()->menu;
         const char *text = NULL, *space = memchr(data, ' ', size);
         OperationSpan method, target;
+        OperationFault fault = {};
         int r;
 
         if (!space)
                 return 0;
         method = (OperationSpan){(const char *) data, (size_t) (space - (const char *) data)};
         target = (OperationSpan){space + 1, size - method.size - 1};
-        r = operation_match(menu, method, target, &match, &text);
+        r = operation_match(menu, method, target, &match, &fault);
         FUZZ_ASSERT(r == 0 || r == OPERATION_E_NO_MATCH || r == OPERATION_E_QUERY ||
                     r == OPERATION_E_METHOD);
-        FUZZ_ASSERT((r == 0) == (match.operation != NULL) && (r == 0) == (text == NULL));
+        FUZZ_ASSERT((r == 0) == (match.operation != NULL) && (r == 0) == (fault.text == NULL));
+        FUZZ_ASSERT((r == OPERATION_E_QUERY) == (fault.operation != NULL));
         if (r == 0)
                 check_match(menu, method, &match);
         (void) operation_check_body(&menu->items[0], method, (OperationSpan){}, target, &text);

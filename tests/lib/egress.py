@@ -23,7 +23,7 @@ HEADER = struct.Struct("<HBBHHII")
 MAGIC, VERSION, FDS_MAX = 0x4143, 1, 8
 COLLECTOR, POST, OPEN, SOCKETS, CLOSE = range(384, 389)
 POSTED, READY, FAILED, ENDED, OPERATION = range(448, 453)
-OPERATION_FRAME = struct.Struct("<36s68s36s68sIIQQQQQQ")
+OPERATION_FRAME = struct.Struct("<36s68s36s68sIIQQQQQQ400s")
 OUTSIDE = "127.88.0.1"
 SEALS = (fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
 
@@ -153,13 +153,14 @@ class Egress:
     def _note_operation(self, ident, payload):
         canary.look(payload, "what is told of an operation")
         (*texts, status, was_denied, out, into, usec, dropped,
-         _tokens_in, _tokens_out) = OPERATION_FRAME.unpack_from(payload)
+         _tokens_in, _tokens_out, text) = OPERATION_FRAME.unpack_from(payload)
         words = payload[OPERATION_FRAME.size:].split(b"\0")[0].decode().split()
         names = "credential", "operation", "reason", "digest"
         self.operations.append({
             **{name: text.split(b"\0")[0].decode() for name, text in zip(names, texts)},
             "session": ident, "status": status, "denied": bool(was_denied), "bytes_out": out,
             "bytes_in": into, "usec": usec, "dropped": dropped,
+            "text": text.split(b"\0")[0].decode(),
             "parameters": dict(zip(words[::2], words[1::2]))})
 
     def wait_operations(self, count, timeout=10):

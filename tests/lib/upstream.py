@@ -3,6 +3,7 @@
 what the test says, and notes what it was sent."""
 
 import os
+import re
 import ssl
 import subprocess
 import threading
@@ -33,14 +34,15 @@ class Authority:
     def _path(self, name):
         return os.path.join(self.folder, name)
 
-    def sign(self, label, name=HOST, days="2", digest="-sha256", own=False):
-        """(certificate, key) of a host's name; expired if days is 0; own: signed by itself."""
+    def sign(self, label, name=HOST, days="2", digest="-sha256", own=False, subject=None):
+        """(certificate, key) of a host's name; expired if days is 0; own: signed by itself; subject: its
+        only name, which is none of a host."""
         cert, key, request = (self._path(f"{label}.{kind}") for kind in ("pem", "key", "csr"))
         extensions = self._path(f"{label}.ext")
         with open(extensions, "w", encoding="ascii") as file:
-            file.write(f"subjectAltName=DNS:{name}\n")
+            file.write("basicConstraints=CA:FALSE\n" if subject else f"subjectAltName=DNS:{name}\n")
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+                "-subj", "/CN=" + re.sub(r"([/\\+=])", r"\\\1", subject or name), "-keyout", key, "-out", request)
         signer = ["-signkey", key] if own else ["-CA", self.ca, "-CAkey", self._path("ca.key"),
                                                 "-CAcreateserial"]
         when = ["-days", days]

@@ -155,13 +155,14 @@ START_TEST(test_match) {
         const char *method = requests[_i].method, *target = requests[_i].target;
         _cleanup_(operation_match_done) OperationMatch match = {};
         _cleanup_(strbuf_done) StrBuf sent = STRBUF_NULL, query = STRBUF_NULL;
-        const char *text = NULL;
+        OperationFault fault = {};
         int r;
 
-        r = operation_match(&credential->menu, span(method), span(target), &match, &text);
-        ck_assert_msg(r == requests[_i].outcome, "%s %s: %d, %s", method, target, r, text);
+        r = operation_match(&credential->menu, span(method), span(target), &match, &fault);
+        ck_assert_msg(r == requests[_i].outcome, "%s %s: %d, %s", method, target, r, fault.text);
         if (r != 0) {
-                ck_assert_ptr_nonnull(text);
+                ck_assert_ptr_nonnull(fault.text);
+                ck_assert_int_eq(fault.operation != NULL, r == OPERATION_E_QUERY);
                 return;
         }
         ck_assert_str_eq(match.operation->name, requests[_i].operation);
