@@ -138,9 +138,10 @@ static void look_at_field(AnswerHead *head, const char *line, size_t size) {
         size_t n;
 
         /* JSON, and events of a stream. */
-        if (field_is(line, size, "content-type", &value, &n))
-                head->tells_usage =
-                        memmem(value, n, "json", 4) || memmem(value, n, "event-stream", 12);
+        if (field_is(line, size, "content-type", &value, &n)) {
+                head->is_stream = memmem(value, n, "event-stream", 12);
+                head->tells_usage = head->is_stream || memmem(value, n, "json", 4);
+        }
         if (field_is(line, size, "content-length", &value, &n) ||
             field_is(line, size, "transfer-encoding", &value, &n))
                 head->n_lengths++;

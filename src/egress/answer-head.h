@@ -22,6 +22,7 @@ typedef struct AnswerHead {
         size_t size;        /* of all heads of one answer */
         unsigned n_lengths; /* fields that say where the answer ends */
         bool within;        /* the status line came */
+        bool is_stream;     /* of events, which lasts as long as it is wanted */
         bool tells_usage;   /* the answer is of a type that may tell of tokens */
 } AnswerHead;
 

@@ -26,7 +26,7 @@ struct Exchange {
         void *userdata;
         Redactor *redactor;
         ResolverQuery *query;
-        LoopTimer timer; /* of what comes before libcurl's own */
+        LoopTimer timer; /* response.timeout */
         CURL *curl;
         CurlTransfer transfer;
         struct curl_slist *headers, *pinned;
@@ -35,7 +35,8 @@ struct Exchange {
         Address addresses[UPSTREAM_ADDRESSES_MAX];
         size_t n_addresses;
         AnswerHead head;
-        uint64_t begun_usec, bytes_out, bytes_in;
+        uint64_t moved_usec; /* when a stream of events had its last byte; 0: it is none */
+        uint64_t bytes_out, bytes_in;
         ExchangeSubject subject;
         ExchangeFault fault; /* reason NULL: none found yet */
         char curl_text[CURL_ERROR_SIZE];
@@ -121,6 +122,8 @@ static bool end_head(Exchange *exchange) {
                 return false;
         }
         exchange->answered = true;
+        if (exchange->head.is_stream)
+                exchange->moved_usec = loop_now(exchange->host.loop);
         return exchange->calls.on_head(exchange->userdata, (int) status,
                                        exchange->head.fields.data ?: "");
 }
@@ -165,6 +168,8 @@ static size_t on_content(char *data, size_t size, size_t n, void *userdata) {
                 return CURL_WRITEFUNC_PAUSE;
         }
         exchange->bytes_in += whole;
+        if (exchange->head.is_stream)
+                exchange->moved_usec = loop_now(exchange->host.loop);
         if (exchange->bytes_in > exchange->operation->response_max) {
                 exchange_fault_size(&exchange->fault, &exchange->subject);
                 return 0;
@@ -279,22 +284,15 @@ static int pin_addresses(Exchange *exchange) {
 
 static void on_resolved(void *userdata, const ResolverAnswer *answer) {
         Exchange *exchange = userdata;
-        uint64_t used = now_usec() - exchange->begun_usec;
-        uint64_t left = exchange->operation->response_usec > used
-                                ? exchange->operation->response_usec - used
-                                : USEC_PER_MSEC;
         AddressClass class;
 
         exchange->query = NULL;
-        loop_timer_stop(&exchange->timer);
         if (answer->error || answer->n_addresses == 0)
                 exchange_fault_unresolved(&exchange->fault, &exchange->subject, answer);
         else if (judge(exchange, answer, &class) == 0)
                 exchange_fault_address(&exchange->fault, &exchange->subject, &answer->addresses[0],
                                        class);
         else if (pin_addresses(exchange) < 0 ||
-                 curl_easy_setopt(exchange->curl, CURLOPT_TIMEOUT_MS,
-                                  (long) (left / USEC_PER_MSEC) + 1) != CURLE_OK ||
                  curl_loop_begin(exchange->host.curl, &exchange->transfer) < 0)
                 exchange_fault_memory(&exchange->fault, &exchange->subject);
         if (exchange->fault.reason)
@@ -303,7 +301,16 @@ static void on_resolved(void *userdata, const ResolverAnswer *answer) {
 
 static void on_time(void *userdata) {
         Exchange *exchange = userdata;
+        uint64_t until = exchange->moved_usec + exchange->operation->response_usec;
 
+        /* A stream of events lasts as long as something comes now and then. */
+        if (exchange->moved_usec > 0 && until > loop_now(exchange->host.loop) &&
+            loop_timer_set(exchange->host.loop, &exchange->timer, until) == 0)
+                return;
+        if (!exchange->query) {
+                on_transfer(exchange, CURLE_OPERATION_TIMEDOUT);
+                return;
+        }
         exchange_fault_time(&exchange->fault, &exchange->subject, "its name was not resolved");
         exchange_end(exchange);
 }
@@ -529,7 +536,6 @@ int exchange_new(const ExchangeHost *host, const Vault *vault, const ExchangeReq
                                .subject = {vault->credential, request->match->operation},
                                .calls = *calls,
                                .userdata = userdata,
-                               .begun_usec = now_usec(),
                                .bytes_out = request->body_size};
         exchange->timer = (LoopTimer){.on_time = on_time, .userdata = exchange};
         r = exchange_prepare(exchange, request);

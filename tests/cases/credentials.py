@@ -230,6 +230,37 @@ def streams():
         tap.contains(got, b"text/event-stream")
 
 
+def long_streams():
+    """NET-06: of a stream of events the time for an answer is a limit between two of them, and the whole
+    has none; one that says nothing is ended on both sides."""
+    def answer(conn, _request):
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+                     b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(8):
+            conn.sendall(b"9\r\ndata: x\n\n\r\n")
+            time.sleep(0.2)
+        if not silent:
+            conn.sendall(b"0\r\n\r\n")
+            return
+        with contextlib.suppress(OSError):
+            conn.recv(1)
+        ended.set()
+
+    ended = threading.Event()
+    with bench(answer) as b:
+        for silent in False, True:
+            with b.connect() as job:
+                job.settimeout(20)
+                job.sendall(f"GET /quick HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+                got = egress.read_all(job)
+            if not silent:
+                tap.equal((got.count(b"data: x"), got[-5:]), (8, b"0\r\n\r\n"), "the whole")
+            else:
+                tap.check(got == "reset" or not got.endswith(b"0\r\n\r\n"), "what is cut has an end")
+        tap.check(ended.wait(10), "the silent server's side is open")
+        tap.equal([told["reason"] for told in b.program.wait_operations(2)], ["", "response.timeout"])
+
+
 def attachments():
     kinds = {
         "basic": ({"as": "basic", "user": "me"}, "authorization",
@@ -964,7 +995,7 @@ def row_62():
 
 
 def tests():
-    for fn in (way_there_and_back, name_is_found, methods_and_bodies, keeps_connection, streams,
+    for fn in (way_there_and_back, name_is_found, methods_and_bodies, keeps_connection, streams, long_streams,
                attachments, half_closes, slow_reader, unusable_secrets, only_known_values):
         tap.case(fn.__name__.replace("_", " "), fn)
     for name, fn in sorted(globals().items()):
