@@ -108,13 +108,22 @@ static void check_form(const JsonDoc *doc, const JsonNode *body, const StrBuf *s
                     (form.size == 0 || memcmp(form.data, sent->data, form.size) == 0));
 }
 
-/* No argument is left out of account: each is one that the operation has. */
-static void check_known(const JsonDoc *doc, const JsonNode *arguments) {
-        for (const JsonNode *node = arguments ? arguments->first : NULL; node; node = node->next) {
-                size_t size;
-                const char *name = json_node_key_bytes(doc, node, &size);
+/* Nothing that was given is left out without a word. */
+static void check_known(const Operation *operation, const JsonDoc *doc, const JsonNode *arguments) {
+        static const char *const content[] = {"body", "body_encoding", "content_type"};
+        size_t n = operation->body == OPERATION_BODY_NONE  ? 0
+                   : operation->body == OPERATION_BODY_RAW ? ELEMENTSOF(content)
+                                                           : 1;
 
-                FUZZ_ASSERT(!memchr(name, 0, size));
+        for (const JsonNode *node = arguments ? arguments->first : NULL; node; node = node->next) {
+                _cleanup_(freep) char *name = NULL;
+                bool known;
+
+                FUZZ_ASSERT(json_node_key(doc, node, &name) == 0);
+                known = operation_find_parameter(operation, name);
+                for (size_t i = 0; i < n; i++)
+                        known = known || string_equal(name, content[i]);
+                FUZZ_ASSERT(known);
         }
 }
 
@@ -130,8 +139,10 @@ static void check_args(const Operation *operation, const JsonDoc *doc, const Jso
                 check_line(text, strlen(text));
                 return;
         }
-        check_known(doc, arguments);
+        check_known(operation, doc, arguments);
         check_request(&fuzz_credential()->menu, operation, &args);
+        if (operation->body == OPERATION_BODY_JSON)
+                FUZZ_ASSERT(args.body.size > 1 && strchr("{[", args.body.data[0]));
         if (operation->body == OPERATION_BODY_FORM)
                 check_form(doc, json_node_member(doc, arguments, "body"), &args.body);
 }
