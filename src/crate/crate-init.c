@@ -216,6 +216,7 @@ static int on_init_exited(void *userdata, Frame *frame) {
 
         result->n_refused = exited.net_refused;
         result->n_unrouted = exited.net_unrouted;
+        result->n_missed = exited.net_missed;
         crate_look_back(crate);
         /* init has waited for that: it was the last one to hold the cgroup. */
         (void) shutdown(crate->init.fd, SHUT_WR);

@@ -100,6 +100,7 @@ typedef struct CrateResult {
         json_t *called;                 /* the same: operations, by what came of them */
         json_t *reached;                /* the same: connections, the first of them */
         uint64_t n_refused, n_unrouted; /* connections, by the counters of the crate's network */
+        uint64_t n_missed; /* what a job that reaches nothing and failed has tried of the network */
         CrateEvidence evidence[CRATE_EVIDENCE_MAX];
         size_t n_evidence;
         char plan_digest[PLAN_DIGEST_SIZE];

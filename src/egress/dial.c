@@ -29,6 +29,7 @@ struct Dial {
         void *userdata;
         uint16_t port;
         int error;
+        const Address *failed; /* the last one that did */
         size_t n_attempts, n_addresses;
         size_t n_pending;
         LoopTimer next_timer, whole_timer;
@@ -60,7 +61,7 @@ Dial *dial_free(Dial *dial) {
 
 /* In this order: whoever is told may free everything that the dial belongs to. */
 static void dial_end(Dial *dial, int fd, const Address *address) {
-        Address chosen = address ? *address : (Address){};
+        Address chosen = *address;
         void *userdata = dial->userdata;
         DialDone done = dial->done;
 
@@ -71,11 +72,13 @@ static void dial_end(Dial *dial, int fd, const Address *address) {
 static void on_fail(void *userdata) {
         Dial *dial = userdata;
 
-        dial_end(dial, dial->error, NULL);
+        dial_end(dial, dial->error, dial->failed);
 }
 
 static void on_whole_time(void *userdata) {
-        dial_end(userdata, -ETIMEDOUT, NULL);
+        Dial *dial = userdata;
+
+        dial_end(dial, -ETIMEDOUT, &dial->addresses[0]);
 }
 
 static void try_next(Dial *dial);
@@ -90,6 +93,7 @@ static void on_attempt(void *userdata, uint32_t events _unused_) {
                 error = errno;
         if (error != 0) {
                 dial->error = -error;
+                dial->failed = &dial->addresses[attempt - dial->attempts];
                 attempt_end(attempt);
                 try_next(dial);
                 return;
@@ -150,6 +154,7 @@ static void try_next(Dial *dial) {
                         return;
                 }
                 dial->error = r;
+                dial->failed = &dial->addresses[i];
         }
         if (dial->n_pending == 0)
                 loop_defer(dial->loop, &dial->fail_task);

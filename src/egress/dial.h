@@ -15,7 +15,7 @@
 typedef struct Dial Dial;
 
 /* fd is consumed by whoever is called, and not watched; or a negative errno, of the last one that
- * failed. The dial is gone then. */
+ * failed, whose address is given. The dial is gone then. */
 typedef void (*DialDone)(void *userdata, int fd, const Address *address);
 
 /* addresses: 1 … DIAL_ADDRESSES_MAX. done is never called before this returns. */

@@ -168,7 +168,10 @@ static void on_dialled(void *userdata, int fd, const Address *address) {
 
         relay->dial = NULL;
         if (fd < 0) {
-                listener_deny(relay->listener, DENIAL_UNREACHABLE, "not-connected", NULL);
+                char text[ADDRESS_TEXT_MAX];
+
+                listener_deny(relay->listener, DENIAL_UNREACHABLE, "not-connected",
+                              address_format(address, text));
                 relay_end(relay, RELAY_UNREACHABLE);
                 return;
         }

@@ -27,6 +27,7 @@ static int put_number(json_t *object, const char *key, uint64_t value) {
 }
 
 static json_t *denial_to_json(const Denial *denial) {
+        bool is_address = denial->kind == DENIAL_ADDRESS || denial->kind == DENIAL_UNREACHABLE;
         json_t *object = json_object();
         int r;
 
@@ -39,8 +40,7 @@ static json_t *denial_to_json(const Denial *denial) {
                 r = put_string(object, denial->kind == DENIAL_ADDRESS ? "class" : "reason",
                                denial->reason);
         if (r == 0)
-                r = put_string(object, denial->kind == DENIAL_ADDRESS ? "address" : "seen",
-                               denial->seen);
+                r = put_string(object, is_address ? "address" : "seen", denial->seen);
         if (r == 0)
                 r = put_number(object, "count", denial->count);
         if (r == 0)

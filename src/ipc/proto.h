@@ -195,6 +195,9 @@ typedef struct InitExited {
         uint32_t reserved;
         /* Connections of the crate that nobody accepted, and what had no route. */
         uint64_t net_refused, net_unrouted;
+        /* Where nothing is served in the crate and the command failed, instead of these: questions
+         * for names and other datagrams that nobody heard, and what had no route. */
+        uint64_t net_missed;
 } InitExited;
 
 #define PROTO_SCOPE_PIDS_MAX 8U

@@ -279,6 +279,20 @@ static pid_t init_wait(Init *init, int *ret_status, int options) {
         return pid;
 }
 
+/* A command that did well has missed nothing, so it need not wait for the count. */
+static void init_count_net(Init *init, bool failed) {
+        InitExited *exited = &init->exited;
+        NetCounters counters = {};
+
+        if (init->has_listens || failed)
+                net_counters_read(&counters);
+        if (init->has_listens) {
+                exited->net_refused = counters.refused;
+                exited->net_unrouted = counters.unrouted;
+        } else
+                exited->net_missed = counters.unrouted + counters.unheard;
+}
+
 /* The main process has ended: everything else in the crate goes with it, so that no stream stays
  * open. */
 static void init_finish(Init *init, int wait_status) {
@@ -296,8 +310,7 @@ static void init_finish(Init *init, int wait_status) {
                 exited->n_processes += pid > 0;
         } while (pid > 0 || (pid < 0 && errno == EINTR));
         init->job.pid = 0;
-        if (init->has_listens)
-                net_counters_read(&exited->net_refused, &exited->net_unrouted);
+        init_count_net(init, wait_status != 0);
         init_send_exited(init);
 }
 

@@ -68,16 +68,18 @@ static uint64_t value_beside(const char *text, const char *name) {
         return line ? strtoull(line + strlen(name), NULL, 10) : 0;
 }
 
-void net_counters_read(uint64_t *ret_refused, uint64_t *ret_unrouted) {
+void net_counters_read(NetCounters *ret_counters) {
         char text[TEXT_SIZE];
-        uint64_t refused = 0, unrouted = 0;
+        NetCounters counters = {};
 
         if (read_text("/proc/self/net/snmp", text)) {
-                refused = value_below(text, "Tcp:", "AttemptFails");
-                unrouted = value_below(text, "Ip:", "OutNoRoutes");
+                counters.refused = value_below(text, "Tcp:", "AttemptFails");
+                counters.unrouted = value_below(text, "Ip:", "OutNoRoutes");
+                counters.unheard = value_below(text, "Udp:", "NoPorts");
         }
-        if (read_text("/proc/self/net/snmp6", text))
-                unrouted += value_beside(text, "Ip6OutNoRoutes");
-        *ret_refused = refused;
-        *ret_unrouted = unrouted;
+        if (read_text("/proc/self/net/snmp6", text)) {
+                counters.unrouted += value_beside(text, "Ip6OutNoRoutes");
+                counters.unheard += value_beside(text, "Udp6NoPorts");
+        }
+        *ret_counters = counters;
 }

@@ -17,6 +17,7 @@
 #include "run/prepare.h"
 #include "run/pump.h"
 #include "run/record-file.h"
+#include "run/refusals.h"
 #include "run/report.h"
 #include "run/terminal.h"
 
@@ -523,6 +524,21 @@ static void print_verdict(const CrateResult *result) {
         report("%s", verdict ?: "out of memory");
 }
 
+/* A person reads them as they come; anybody else gets no more than the job wrote, unless it went
+ * wrong, for which they may be why. With --json the record has them. */
+static int print_refusals(const Runner *runner, const CrateResult *result) {
+        bool failed = crate_result_exit_status(result) != EXIT_SUCCESS;
+        _cleanup_(strv_done) StrV lines = STRV_NULL;
+        int r;
+
+        if (runner->options->json || (!failed && !isatty(STDERR_FILENO)))
+                return 0;
+        r = refusals_describe(result, &runner->setup.egress, failed, &lines);
+        for (size_t i = 0; i < lines.n_items; i++)
+                report("%s", lines.items[i]);
+        return error_trace(r);
+}
+
 static int runner_finish(Runner *runner) {
         const CrateResult *result = crate_get_result(runner->crate);
         bool by_force = result->outcome == CRATE_LIMIT || result->outcome == CRATE_CANCELLED;
@@ -532,6 +548,7 @@ static int runner_finish(Runner *runner) {
         flush_output(runner, by_force);
         terminal_restore(&runner->terminal);
         print_verdict(result);
+        (void) print_refusals(runner, result);
         if (runner->options->json)
                 r = print_record(result);
         q = record_file_write(&runner->record, result);

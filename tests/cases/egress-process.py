@@ -381,7 +381,7 @@ def unreachable():
               [{"kind": "unreachable", "name": "gone.example", "port": 9, "reason": "not-resolved",
                 "count": 1},
                {"kind": "unreachable", "name": "shut.example", "port": 9, "reason": "not-connected",
-                "count": 1}])
+                "address": "127.0.0.1", "count": 1}])
 
 
 def row_13():

@@ -11,6 +11,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -185,6 +186,46 @@ def net_9_sources(dns, web):
         tap.equal(ran.out, b"hello from one.wild.example\n")
         tap.equal({row["what"] for row in ran.record["denied"] if row["kind"] == "address"}, {"two.wild.example"})
     tap.equal(rules(env, []), [])
+
+
+def reads_of_refusals(env, web):
+    """What agentcrate-run says of what was refused: what, why, and what to type; to a person always, to
+    a program only where the command failed."""
+    def said(command, *options, terminal=False):
+        if not terminal:
+            ran = tap.run([tap.program("agentcrate-run"), *options, "--", "sh", "-c", command], env=env)
+            return ran.out, ran.err.replace(b"agentcrate-run: network: ", b"")
+        ours, theirs = os.openpty()
+        with open(ours, "rb", buffering=0) as master:
+            ran = subprocess.run([tap.program("agentcrate-run"), *options, "--", "sh", "-c", command],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=env,
+                                 timeout=60, check=False)
+            err = os.read(ours, 1 << 16) if select.select([ours], [], [], 0)[0] else b""
+            master.close()
+            os.close(theirs)
+            return ran.stdout, err.replace(b"agentcrate-run: network: ", b"").replace(b"\r", b"")
+
+    allow = "--allow", f"web.example:{web.port}/http"
+    ask = "getent hosts evil.example; echo done"
+    evil = b"evil.example was asked for, and is not allowed; --allow evil.example:PORT allows it\n"
+    tap.equal(said(ask, *allow), (b"done\n", b""), "it went well")
+    tap.equal(said(ask + "; exit 3", *allow), (b"done\n", evil), "it failed")
+    tap.equal(said(ask, *allow, terminal=True), (b"done\n", evil), "at a terminal")
+    tap.equal(said(ask + "; exit 3", *allow, "--json")[1], b"", "with --json")
+    url = f"http://web.example:{web.port}/hello"
+    closed, remedy = said(f"curl -s {url}", *allow)[1].decode().split("; ")
+    tap.equal(closed, f"web.example:{web.port} leads to 127.0.0.1, which is loopback")
+    tap.contains(remedy, " opens it")
+    tap.equal(said(f"curl -s {url}", *remedy.replace(" opens it", "").split()), (b"hello from web.example\n", b""),
+              "as it was told")
+    tap.equal(said(f"curl -s http://web.example:{web.port + 1}/", *allow)[1].split(b"; ")[1],
+              b"--allow NAME:PORT is for one port\n")
+    tap.equal(said("curl -s http://1.1.1.1/", *allow)[1].split(b" went ")[0], b"1 connection or datagram")
+    without = b"the command asked for names or addresses, and reaches none; --allow NAME:PORT names what it may reach\n"
+    for command in "getent hosts evil.example", "curl -s http://1.1.1.1/":
+        tap.equal(said(command)[1], without, command)
+    for command in "false", "getent hosts evil.example; true":
+        tap.equal(said(command)[1], b"", command)
 
 
 def net_10(env, web):
@@ -453,6 +494,7 @@ def cases(dns, web, six):
         ("NET-08, NET-09: opened and denied addresses", net_8_and_9, dns, web),
         ("NET-09: allowed and denied by range, address and name", net_9, dns, web),
         ("NET-09: where each rule stands", net_9_sources, dns, web),
+        ("what is refused is said, with the remedy", reads_of_refusals, env, web),
         ("NET-10: names that share an address", net_10, env, web),
         ("NET-13: connections leave nothing behind", net_13, env, web),
         ("NET-15: either family", net_15, env, web, six),

@@ -73,16 +73,20 @@ START_TEST(test_counters) {
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         _cleanup_(fd_closep) int holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         _cleanup_(fd_closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        uint64_t refused, unrouted, more;
+        const int datagram = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        NetCounters before, after;
         socklen_t size = sizeof(address);
 
         ck_assert_int_eq(bind(holder, (struct sockaddr *) &address, size), 0);
         ck_assert_int_eq(getsockname(holder, (struct sockaddr *) &address, &size), 0);
-        net_counters_read(&refused, &unrouted);
+        net_counters_read(&before);
         ck_assert_int_eq(connect(fd, (struct sockaddr *) &address, size), -1);
         ck_assert_int_eq(errno, ECONNREFUSED);
-        net_counters_read(&more, &unrouted);
-        ck_assert_uint_gt(more, refused);
+        ck_assert_int_eq(sendto(datagram, "x", 1, 0, (struct sockaddr *) &address, size), 1);
+        net_counters_read(&after);
+        ck_assert_uint_gt(after.refused, before.refused);
+        ck_assert_uint_gt(after.unheard, before.unheard);
+        (void) fd_close(datagram);
 }
 END_TEST
 
