@@ -11,6 +11,7 @@
 #include "basic/error.h"
 #include "basic/string-util.h"
 #include "mcp/tools.h"
+#include "policy/evaluate.h"
 
 static void warn_at(const Tenant *tenant, uint32_t line, const char *format, ...) _printf_(3, 4);
 
@@ -65,6 +66,21 @@ static void warn_of_workspaces(const Tenant *tenant) {
         }
 }
 
+/* Its jobs would have nothing to work on. A list without any folder says that this is meant. */
+static void warn_of_no_workspaces(const Policy *policy, const Tenant *tenant) {
+        const ToolRights *rights = tools_rights(policy, TOOL_SANDBOX_EXEC);
+        bool own = policy->instance == POLICY_USER;
+
+        if (tenant->workspaces_line > 0 || !tenant->file || !rights ||
+            !evaluate_may_call(tenant, rights))
+                return;
+        fprintf(stderr,
+                "warning: %s: there is no workspaces, so jobs see no folder of the host; add "
+                "\"workspaces\": [\"%s\"]%s, or [] if that is meant\n",
+                tenant->file, own ? TENANT_CONNECTION : "/srv/work",
+                own ? ", which is that of agentcrate stdio -w" : " with the folders");
+}
+
 static bool rule_leads_somewhere(const Policy *policy, const StrV *rule) {
         for (size_t i = 0; i < policy->n_credentials; i++)
                 if (credential_n_covered(policy->credentials[i], rule) > 0)
@@ -102,6 +118,7 @@ int policy_check_print(const Policy *policy) {
                 warn_of_tools(policy, tenant, "tools.deny", &tenant->deny);
                 warn_of_templates(policy, tenant);
                 warn_of_workspaces(tenant);
+                warn_of_no_workspaces(policy, tenant);
                 r = warn_of_operations(policy, tenant);
         }
         printf("no faults: %zu tenant%s, %zu template%s, %zu credential%s, %s\n", policy->n_tenants,

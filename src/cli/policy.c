@@ -97,6 +97,11 @@ static bool dir_is_readable(const char *dir) {
         return fd >= 0;
 }
 
+static int find_dirs(const PolicyOptions *options, PolicyInstance instance, StrV *dirs) {
+        return options->dir ? strv_append(dirs, options->dir)
+                            : error_trace(policy_instance_dirs(instance, dirs));
+}
+
 static int read_policy(const PolicyOptions *options, Policy **ret_policy) {
         _cleanup_(diag_list_done) DiagList diags = DIAG_LIST_NULL;
         PolicyInstance instance = choose_instance(options);
@@ -105,7 +110,7 @@ static int read_policy(const PolicyOptions *options, Policy **ret_policy) {
 
         if (options->dir && !dir_is_readable(options->dir))
                 return POLICY_CLI_E_FAULTS;
-        r = options->dir ? strv_append(&dirs, options->dir) : policy_instance_dirs(instance, &dirs);
+        r = find_dirs(options, instance, &dirs);
         if (r == 0)
                 r = policy_load_instance(instance, &dirs, &diags, ret_policy);
         print_diags("", &diags);
@@ -114,11 +119,33 @@ static int read_policy(const PolicyOptions *options, Policy **ret_policy) {
 
 /* --- check --- */
 
-static int run_check(const PolicyOptions *options _unused_, const Policy *policy) {
+/* Whose broker follows it: there are two, and the one that was edited may be the other. */
+static int print_origin(const PolicyOptions *options, const Policy *policy) {
+        bool system = policy->instance == POLICY_SYSTEM;
+        _cleanup_(strv_done) StrV dirs = STRV_NULL;
+        int r;
+
+        r = find_dirs(options, policy->instance, &dirs);
+        if (r < 0)
+                return error_trace(r);
+        printf("the policy of %s, from ",
+               system ? "the machine's broker" : "a broker of one's own");
+        for (size_t i = 0; i < dirs.n_items; i++)
+                printf("%s%s", i > 0 ? ", " : "", dirs.items[i]);
+        printf("%s\n",
+               options->system || options->user ? ""
+               : system ? "; --user: that of a broker of one's own, which is any without --launcher"
+                        : "; --system: that of the machine's broker");
+        return 0;
+}
+
+static int run_check(const PolicyOptions *options, const Policy *policy) {
         int r;
 
         print_diags("warning: ", &policy->warnings);
-        r = policy_check_print(policy);
+        r = print_origin(options, policy);
+        if (r == 0)
+                r = policy_check_print(policy);
         return r < 0 ? error_trace(r) : EXIT_SUCCESS;
 }
 

@@ -609,9 +609,22 @@ def policy(place, *words, env=None):
 
 
 def check():
-    place = Place(me=own())
+    place = Place(me=own(workspaces=["connection"]))
     ran = policy(place, "check").expect(0)
     tap.contains(ran.text, "no faults: 1 tenant, ")
+    tap.equal(ran.errors, "")
+    tap.contains(ran.text, "the policy of a broker of one's own, from ")
+    tap.contains(ran.text, f"from {place.path}, ")
+    place.put("me", own())
+    tap.contains(policy(place, "check").expect(0).errors, f'warning: {place.tenants}/me.json: there is no workspaces, '
+                 'so jobs see no folder of the host; add "workspaces": ["connection"]')
+    for more in {"workspaces": []}, {"scopes": []}:
+        place.put("me", own(**more))
+        tap.equal(policy(place, "check").expect(0).errors, "", str(more))
+    ran = tap.run([tap.program("agentcrate"), "policy", "check"], env=place.env()).expect(0)
+    whose = ("machine's broker", "--user") if os.geteuid() == 0 else ("broker of one's own", "--system")
+    for words in whose:
+        tap.contains(ran.text, words)
     place.put("me", own(tools={"allow": ["*", "file_red"]}))
     ran = policy(place, "check").expect(0)
     tap.contains(ran.errors, 'warning: ')
