@@ -229,6 +229,37 @@ int policy_read_credential(const PolicyFiles *files, const char *name, DiagList 
         return r < 0 ? error_trace(r) : 0;
 }
 
+/* Whoever asked has mistyped the name, or has put the file elsewhere: both can be seen then. */
+static int fault_no_credential(const PolicyFiles *files, const char *name, const char *rule,
+                               DiagList *diags) {
+        _cleanup_(strbuf_done) StrBuf folders = STRBUF_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < files->dirs.n_items && r == 0; i++)
+                r = strbuf_appendf(&folders, "%s%s", i > 0 ? ", " : "", files->dirs.items[i]);
+        if (r < 0)
+                return error_trace(r);
+        return error_trace(diag_add(diags, source_credentials.name, 0, 0, NULL,
+                                    "no credential is named %s, which %s asks for; %s/%s.json "
+                                    "would be it, in one of %s",
+                                    name, rule, source_credentials.name, name, folders.data));
+}
+
+static int fault_no_operation(const Credential *credential, const char *name, const char *rule,
+                              DiagList *diags) {
+        _cleanup_(strbuf_done) StrBuf known = STRBUF_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < credential->menu.n_items && r == 0; i++)
+                r = strbuf_appendf(&known, "%s%s", i > 0 ? ", " : "",
+                                   credential->menu.items[i].name);
+        if (r < 0)
+                return error_trace(r);
+        return error_trace(diag_add(diags, credential->file, 0, 0, "operations",
+                                    "there is no operation %s, which %s asks for; there are: %s",
+                                    name, rule, known.data ?: "none"));
+}
+
 static int load_named(const PolicyFiles *files, const char *rule, DiagList *diags,
                       Credential **credentials, size_t *n) {
         size_t size = strcspn(rule, "."), before = reader_n_faults(diags);
@@ -253,11 +284,9 @@ static int load_named(const PolicyFiles *files, const char *rule, DiagList *diag
         if (reader_n_faults(diags) > before)
                 return 0;
         if (!credential)
-                r = diag_add(diags, source_credentials.name, 0, 0, NULL,
-                             "no credential is named %s, which %s asks for", name, rule);
+                r = fault_no_credential(files, name, rule, diags);
         else if (credential_n_covered(credential, &one) == 0)
-                r = diag_add(diags, credential->file, 0, 0, "operations",
-                             "there is no operation %s, which %s asks for", rule + size + 1, rule);
+                r = fault_no_operation(credential, rule + size + 1, rule, diags);
         return error_trace(r);
 }
 

@@ -60,7 +60,8 @@ def secret_is_not_inside():
 def refused_by_name():
     """CRED-01, and what the files do not have."""
     with place() as p:
-        for name, text in (("api.nothing", "api.nothing"), ("none.get", "none")):
+        for name, text in (("api.nothing", "there is no operation nothing, which api.nothing asks for; there are: "),
+                           ("none.get", f"credentials.d/none.json would be it, in one of {p.data}, ")):
             run = p.run("true", operations=[name])
             tap.equal(run.rc, 125, name)
             tap.contains(str(run.err), text)
