@@ -8,6 +8,7 @@ The ceilings are what was counted when they were written, and a few more for wha
 libraries and kernels. Raise one only for a reason that a reader of the change will accept.
 """
 
+import json
 import os
 import re
 import sys
@@ -34,7 +35,20 @@ CALL_CEILINGS = {
     ("user", "broker"): 190,
     ("user", "launcher"): 60,
 }
+# The same where the job may reach a destination, which is made ready for it and ended with it. Of
+# agentcrate-egress only root sees what it does.
+REACHING_CEILINGS = {
+    ("root", "broker"): 215,
+    ("root", "launcher"): 92,
+    ("root", "egress"): 75,
+    ("user", "broker"): 232,
+    ("user", "launcher"): 92,
+}
+# What it adds to agentcrate-run, which starts agentcrate-egress for itself.
+ALLOW_CEILINGS = {"root": 620, "user": 610}
+DESTINATION = {"name": "server.example", "port": 443}
 CALLS_AT_ONCE = 4
+TRIES = 20
 
 
 def count(*command):
@@ -46,15 +60,38 @@ def count(*command):
         return len(re.findall(r"^\d+ +\w+\(", file.read(), re.M))
 
 
-def whole_command(profile):
-    run = tap.program("agentcrate-run")
-    command = count(TRUE)
-    # The least of some: on a busy host the job's use is looked at more often meanwhile.
-    calls = min(count(run, "--profile", profile, "--", TRUE) for _ in range(5)) - command
-    ceiling = CEILINGS[tap.WHO, profile]
-    tap.diag(f"{tap.WHO}, {profile}: {calls} system calls besides the {command} of the command")
-    tap.check(calls > 300, f"{calls} is too little: strace has not seen the crate")
+def least(measure, ceiling):
+    """The least of some, at most TRIES, or the first that is low enough: on a busy host the job's use
+    is looked at more often meanwhile."""
+    found = measure()
+    for _ in range(TRIES - 1):
+        if found <= ceiling:
+            break
+        found = min(found, measure())
+    return found
+
+
+def judge(calls, ceiling, what):
+    tap.diag(f"{tap.WHO}: {calls:.0f} system calls {what}")
+    tap.check(calls > ceiling / 3, f"{calls} is too little: strace has not seen all")
     tap.check(calls <= ceiling, f"{calls} system calls, not {ceiling} at most")
+
+
+def run(*options):
+    return count(tap.program("agentcrate-run"), *options, "--", TRUE)
+
+
+def whole_command(profile):
+    command, ceiling = count(TRUE), CEILINGS[tap.WHO, profile]
+    judge(least(lambda: run("--profile", profile) - command, ceiling), ceiling,
+          f"besides the {command} of the command")
+
+
+def allow():
+    ceiling = ALLOW_CEILINGS[tap.WHO]
+    without = min(run() for _ in range(3))
+    judge(least(lambda: run("--allow", "{name}:{port}".format(**DESTINATION)) - without, ceiling),
+          ceiling, "more with a destination")
 
 
 def calls_of(broker, client, pid):
@@ -69,43 +106,58 @@ def calls_of(broker, client, pid):
     return len(traced.calls()) / CALLS_AT_ONCE
 
 
-def launcher(broker):
-    """The one that makes crates. There is its parent beside it, and when no crate is left nobody."""
-    tap.check(tap.wait_until(lambda: len(machine.descendants(broker.pid)) == 2, 10),
+def process_of(broker, process):
+    """Its pid. Of launchers the one that makes crates: there is its parent beside it, and when no crate
+    is left nobody."""
+    if process == "broker":
+        return broker.pid
+
+    def found(name):
+        return [pid for pid, command in machine.descendants(broker.pid).items()
+                if command.startswith(name)]
+
+    if process == "egress":
+        return found("agentcrate-egre")[0]
+    tap.check(tap.wait_until(lambda: len(found("agentcrate-laun")) == 2, 10),
               lambda: f"more than launchers: {machine.descendants(broker.pid)}")
-    return next(pid for pid in machine.descendants(broker.pid) if not machine.descendants(pid))
+    return next(pid for pid in found("agentcrate-laun") if not machine.descendants(pid))
 
 
-def one_call(process):
+def one_call(process, destinations, ceilings):
     reason = can_trace()
     if reason:
         raise tap.Skip(reason)
-    with mcp.Broker() as broker, broker.client() as client:
+    with open(os.path.join(tap.data_dir(), "templates.d", "host.json"), encoding="utf-8") as file:
+        host = {**json.load(file), "egress": destinations}
+    with mcp.Broker(env=tap.template_env(host=host)) as broker, broker.client() as client:
         for _ in range(3):
             client.exec(TRUE)
-        pid = broker.pid if process == "broker" else launcher(broker)
-        calls = min(calls_of(broker, client, pid) for _ in range(5))
-    ceiling = CALL_CEILINGS[tap.WHO, process]
-    tap.diag(f"{tap.WHO}: {calls:.0f} system calls of the {process} for a job")
-    tap.check(calls > 20, f"{calls} is too little: strace has not seen the job")
-    tap.check(calls <= ceiling, f"{calls} system calls, not {ceiling} at most")
+        pid = process_of(broker, process)
+        ceiling = ceilings[tap.WHO, process]
+        judge(least(lambda: calls_of(broker, client, pid), ceiling), ceiling,
+              f"of the {process} for a job")
+
+
+ROWS = [
+    *((f"agentcrate-run makes no more system calls than it must ({profile})", whole_command, profile)
+      for profile in ("default", "strict")),
+    ("a destination adds no more system calls to agentcrate-run than it must", allow),
+    *((f"the {process} makes no more system calls for a job than it must", one_call, process, [],
+       CALL_CEILINGS) for process in ("broker", "launcher")),
+    *((f"the {process} makes no more system calls than it must for a job that has a destination",
+       one_call, process, [DESTINATION], REACHING_CEILINGS)
+      for who, process in REACHING_CEILINGS if who == tap.WHO),
+]
 
 
 def main():
-    for profile in ("default", "strict"):
-        title = f"agentcrate-run makes no more system calls than it must ({profile})"
+    for title, *test in ROWS:
         if not tap.host_has("strace"):
             tap.skip(title, "host has no strace")
         elif os.path.isdir("/run/systemd/system"):
             tap.skip(title, "host has a service manager, whose answers take any number of calls")
         else:
-            tap.case(title, whole_command, profile)
-    for process in ("broker", "launcher"):
-        title = f"a {process} makes no more system calls for a job than it must"
-        if os.path.isdir("/run/systemd/system"):
-            tap.skip(title, "host has a service manager, whose answers take any number of calls")
-        else:
-            tap.case(title, one_call, process)
+            tap.case(title, *test)
 
 
 sys.exit(tap.main(main))
