@@ -6,6 +6,7 @@ A run that ends early, miscounts or fails without a failed point is a failed poi
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,12 @@ def read_header(path):
             if found:
                 header[found[1]] = found[2]
     return header
+
+
+def children_seconds():
+    """Processor time of all children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Report:
@@ -101,7 +108,7 @@ class Run:
         """Run the script once, by the command that prefix begins. Its folders lie in one that is
         removed here too, for a script that is killed removes nothing."""
         scratch = tempfile.mkdtemp(prefix="agentcrate-test.", dir="/var/tmp")
-        begin = time.monotonic()
+        begin, busy = time.monotonic(), children_seconds()
         try:
             os.chmod(scratch, 0o755)
             if owner is not None:
@@ -109,8 +116,9 @@ class Run:
             status = self._run_in(scratch, prefix, seconds)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-        # For tests/lib/summary, which names the slowest.
-        print(f"# took {time.monotonic() - begin:.0f} s: {self.before}{self._name()}", flush=True)
+        # For tests/lib/summary, which names the slowest. What is far from busy waits for something.
+        print(f"# took {time.monotonic() - begin:.0f} s, {children_seconds() - busy:.0f} s busy: "
+              f"{self.before}{self._name()}", flush=True)
         if status in (124, 137, -signal.SIGKILL):
             self._point(False, f"{self._name()}: hung, killed after {seconds} s")
         elif self.planned is None or (self.planned and self.planned != self.ran):
