@@ -96,7 +96,8 @@ class Git:
             # The repository is this user's, wherever it lies.
             "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"})
         head, _, body = ran.stdout.partition(b"\r\n\r\n")
-        conn.sendall(upstream.reply(body, fields=head.decode().split("\r\n")))
+        # It closes, and says so: a request that meets the end of a connection is nobody's fault here.
+        conn.sendall(upstream.reply(body, fields=["Connection: close", *head.decode().split("\r\n")]))
 
     @property
     def basic(self):

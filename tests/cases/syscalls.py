@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 # test-as: root user
+# test-exclusive: the longer a job takes, the more often its use is looked at
 """How many system calls a crate takes. Times differ from host to host, this does not: a step that is
 made twice, or a new one on the way of every job, shows here.
 
