@@ -52,7 +52,7 @@ install_tree() {
                 echo '{"match": {"uid": [0]}, "scopes": ["exec"], "tools": {"allow": ["*"]},
                        "templates": ["*"], "workspaces": ["/tmp", "/var", "/srv", "/home", "/root"]}' \
                         >"$config_dir/tenants.d/root.json" &&
-                echo '{"idle_exit": "2s", "enforce": "sampled"}' >"$config_dir/agentcrated.json" &&
+                echo '{"idle_exit": "6s", "enforce": "sampled"}' >"$config_dir/agentcrated.json" &&
                 systemctl daemon-reload && as_user systemctl --user daemon-reload
 }
 
