@@ -11,25 +11,66 @@
 #define MARK_SIZE 8U
 /* The secret, its base64 at three offsets, and what else there is. */
 #define PATTERNS_MAX 5U
-/* Of the characters that end a line, so many may stand between two of base64: a stream of nothing
+/* The secret and what else there is in four ways, base64 in two. */
+#define WAYS_MAX 14U
+/* Of the characters that can break base64, so many may stand between two of it: a stream of nothing
  * else is not held back for ever. */
-#define BREAKS_MAX 4U
+#define BLANKS_MAX 64U
 
 typedef struct Pattern {
         Secret text;
-        bool is_base64; /* - and _ stand for + and / */
+        bool is_base64; /* - and _ stand for + and /, and it may be broken into lines */
 } Pattern;
+
+enum {
+        MODE_PERCENT = 1, /* a % begins an encoded byte, and never stands for itself */
+        MODE_JSON = 2,    /* a \ begins an escape */
+        MODE_FORM = 4,    /* a + is a space */
+        MODES = 8,
+};
+
+/* A pattern, and how the bytes are read: in one mode there is one way only to read them. */
+typedef struct Way {
+        const Pattern *pattern;
+        unsigned mode;
+} Way;
+
+/* How far one way has come from where an occurrence may begin. */
+typedef struct Progress {
+        size_t at; /* the first byte that is not read yet, from there */
+        size_t n_fitted;
+        size_t n_blanks; /* since then */
+} Progress;
+
+/* Whether an occurrence begins at one place: kept while more bytes are awaited, so that none is
+ * read again for each that comes. */
+typedef struct Attempt {
+        bool is_begun;
+        uint32_t open; /* the ways that may lead to one yet */
+        size_t end;    /* of the longest that there is, from its beginning; 0: none */
+        Progress progress[WAYS_MAX];
+        uint64_t n_read; /* characters, in all attempts */
+} Attempt;
 
 struct Redactor {
         Pattern patterns[PATTERNS_MAX];
         size_t n_patterns;
-        bool first[256]; /* bytes that an occurrence can begin with */
+        Way ways[WAYS_MAX];
+        size_t n_ways;
+        uint32_t first[256]; /* the ways in which an occurrence can begin with a byte */
         char mark;
+        /* The stream, of which what stands before n_released is passed on, and it is known what
+         * begins before at. */
         StrBuf held;
+        size_t n_released, at;
+        size_t from, end; /* an occurrence that may yet grow; end 0: none */
+        Attempt attempt;  /* the one at at */
         size_t n_found;
 };
 
-/* --- one byte of a pattern, in its forms --- */
+_Static_assert(WAYS_MAX <= sizeof(uint32_t) * 8, "a bit for each way");
+
+/* --- one character, in its forms --- */
 
 typedef enum Fit {
         FIT_NO,
@@ -45,15 +86,7 @@ static int hex_value(char c) {
         return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static bool is_char(const Pattern *pattern, char wanted, char c) {
-        if (c == wanted)
-                return true;
-        return pattern->is_base64 && ((wanted == '+' && c == '-') || (wanted == '/' && c == '_'));
-}
-
-/* Digits of a number in hex, which is the wanted byte. */
-static Fit fit_hex(const Pattern *pattern, char wanted, const char *data, size_t size,
-                   size_t digits) {
+static Fit read_hex(const char *data, size_t size, size_t digits, char *ret_char) {
         int value = 0;
 
         for (size_t i = 0; i < digits; i++) {
@@ -66,118 +99,161 @@ static Fit fit_hex(const Pattern *pattern, char wanted, const char *data, size_t
                         return FIT_NO;
                 value = value << 4 | digit;
         }
-        return value < 0x80 && is_char(pattern, wanted, (char) value) ? FIT_YES : FIT_NO;
+        if (value >= 0x80)
+                return FIT_NO;
+        *ret_char = (char) value;
+        return FIT_YES;
 }
 
-static Fit fit_escape(const Pattern *pattern, char wanted, const char *data, size_t size,
-                      size_t *ret_used) {
+static bool is_space(char c) {
+        return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static Fit read_escape(const char *data, size_t size, char *ret_char, size_t *ret_used) {
+        static const char names[] = "\"\\/nrt", meant[] = "\"\\/\n\r\t";
+        const char *name;
+
         if (size < 2)
                 return FIT_MORE;
         if (data[1] == 'u') {
                 *ret_used = 6;
-                return fit_hex(pattern, wanted, data + 2, size - 2, 4);
+                return read_hex(data + 2, size - 2, 4, ret_char);
         }
-        *ret_used = 2;
-        return strchr("\"\\/", data[1]) && data[1] && is_char(pattern, wanted, data[1]) ? FIT_YES
-                                                                                        : FIT_NO;
-}
-
-enum {
-        MODE_PERCENT = 1, /* a % begins an encoded byte, and never stands for itself */
-        MODE_JSON = 2,    /* a \ begins an escape */
-        MODES = 4,
-};
-
-static Fit fit_byte(const Pattern *pattern, char wanted, unsigned mode, const char *data,
-                    size_t size, size_t *ret_used) {
-        if (size == 0)
-                return FIT_MORE;
-        if (mode & MODE_PERCENT && *data == '%') {
-                *ret_used = 3;
-                return fit_hex(pattern, wanted, data + 1, size - 1, 2);
-        }
-        if (mode & MODE_JSON && *data == '\\')
-                return fit_escape(pattern, wanted, data, size, ret_used);
-        *ret_used = 1;
-        /* A space of a query is a plus. */
-        return is_char(pattern, wanted, *data) ||
-                               (mode & MODE_PERCENT && wanted == ' ' && *data == '+')
-                       ? FIT_YES
-                       : FIT_NO;
-}
-
-/* A character that ends a line. */
-static Fit fit_break(unsigned mode, const char *data, size_t size, size_t *ret_used) {
-        static const Pattern plain = {};
-        Fit fit = FIT_NO;
-
-        if (size > 1 && mode & MODE_JSON && *data == '\\' && (data[1] == 'n' || data[1] == 'r')) {
-                *ret_used = 2;
+        /* At the end of a line it is no escape, and stands for itself. */
+        if (is_space(data[1])) {
+                *ret_used = 1;
+                *ret_char = '\\';
                 return FIT_YES;
         }
-        for (const char *wanted = "\r\n"; *wanted && fit == FIT_NO; wanted++)
-                fit = fit_byte(&plain, *wanted, mode, data, size, ret_used);
-        return fit;
-}
-
-/* Base64 may be broken into lines anywhere. None of what a break begins with is a character of it,
- * but in its forms, which are not those of a break. FIT_NO: there is another character. */
-static Fit skip_breaks(const Pattern *pattern, unsigned mode, const char *data, size_t size,
-                       size_t *at) {
-        Fit fit = FIT_YES;
-
-        for (size_t n = 0; pattern->is_base64 && n < BREAKS_MAX && fit == FIT_YES; n++) {
-                size_t used = 0;
-
-                fit = fit_break(mode, data + *at, size - *at, &used);
-                if (fit == FIT_YES)
-                        *at += used;
-        }
-        return fit;
-}
-
-/* In one mode there is one way only to read the bytes. */
-static Fit fit_pattern(const Pattern *pattern, unsigned mode, const char *data, size_t size,
-                       size_t *ret_end) {
-        size_t at = 0;
-
-        for (size_t i = 0; i < pattern->text.size; i++) {
-                size_t used = 0;
-                Fit fit;
-
-                if (i > 0 && skip_breaks(pattern, mode, data, size, &at) == FIT_MORE)
-                        return FIT_MORE;
-                fit = fit_byte(pattern, pattern->text.data[i], mode, data + at, size - at, &used);
-                if (fit != FIT_YES)
-                        return fit;
-                at += used;
-        }
-        *ret_end = at;
+        name = memchr(names, data[1], sizeof(names) - 1);
+        if (!name)
+                return FIT_NO;
+        *ret_used = 2;
+        *ret_char = meant[name - names];
         return FIT_YES;
 }
 
-/* The longest occurrence that begins there; FIT_MORE if one that is longer may yet come. */
-static Fit fit_any(const Redactor *redactor, const char *data, size_t size, size_t *ret_end) {
-        Fit result = FIT_NO;
-        bool more = false;
+static Fit read_char(unsigned mode, const char *data, size_t size, char *ret_char,
+                     size_t *ret_used) {
+        if (size == 0)
+                return FIT_MORE;
+        if (*data == '%' && mode & MODE_PERCENT) {
+                *ret_used = 3;
+                return read_hex(data + 1, size - 1, 2, ret_char);
+        }
+        if (*data == '\\' && mode & MODE_JSON)
+                return read_escape(data, size, ret_char, ret_used);
+        *ret_used = 1;
+        *ret_char = *data == '+' && mode & MODE_FORM ? ' ' : *data;
+        return FIT_YES;
+}
 
-        if (!redactor->first[(unsigned char) *data])
-                return FIT_NO;
-        for (size_t i = 0; i < redactor->n_patterns; i++)
-                for (unsigned mode = 0; mode < MODES; mode++) {
-                        size_t end = 0;
-                        Fit fit = fit_pattern(&redactor->patterns[i], mode, data, size, &end);
+/* --- one way, from one place on --- */
 
-                        more = more || fit == FIT_MORE;
-                        if (fit == FIT_YES) {
-                                *ret_end = result == FIT_YES ? size_max(*ret_end, end) : end;
-                                result = FIT_YES;
-                        }
-                }
-        return more ? FIT_MORE : result;
+static bool is_char(const Way *way, char wanted, char c) {
+        if (c == wanted)
+                return true;
+        if (way->pattern->is_base64)
+                return (wanted == '+' && c == '-') || (wanted == '/' && c == '_');
+        /* A space of a query is a plus. */
+        return wanted == ' ' && c == '+' && way->mode & MODE_PERCENT;
+}
+
+/* Base64 may be broken anywhere, and none of what breaks it is a character of it. */
+static bool skip_blank(const Way *way, Progress *progress, char c) {
+        if (!way->pattern->is_base64 || progress->n_fitted == 0 ||
+            progress->n_blanks == BLANKS_MAX || !(is_space(c) || c == '\\'))
+                return false;
+        progress->n_blanks++;
+        return true;
+}
+
+static Fit way_follow(const Way *way, Progress *progress, const char *data, size_t size,
+                      uint64_t *n_read) {
+        const Secret *text = &way->pattern->text;
+
+        while (progress->n_fitted < text->size) {
+                size_t used = 0;
+                char c = 0;
+                Fit fit = read_char(way->mode, data + progress->at, size - progress->at, &c, &used);
+
+                (*n_read)++;
+                if (fit != FIT_YES)
+                        return fit;
+                if (is_char(way, text->data[progress->n_fitted], c)) {
+                        progress->n_fitted++;
+                        progress->n_blanks = 0;
+                } else if (!skip_blank(way, progress, c))
+                        return FIT_NO;
+                progress->at += used;
+        }
+        return FIT_YES;
+}
+
+/* --- all ways, from one place on --- */
+
+static void attempt_begin(const Redactor *redactor, Attempt *attempt, char first) {
+        attempt->is_begun = true;
+        attempt->open = redactor->first[(unsigned char) first];
+        attempt->end = 0;
+        for (uint32_t left = attempt->open; left; left &= left - 1)
+                attempt->progress[__builtin_ctz(left)] = (Progress){};
+}
+
+/* Goes on with the bytes from that place on, which begin with those it had before. FIT_MORE: an
+ * occurrence that is longer than the one it has may yet come. */
+static Fit attempt_follow(const Redactor *redactor, Attempt *attempt, const char *data,
+                          size_t size) {
+        if (!attempt->is_begun)
+                attempt_begin(redactor, attempt, *data);
+        for (uint32_t left = attempt->open; left; left &= left - 1) {
+                unsigned i = (unsigned) __builtin_ctz(left);
+                Progress *progress = &attempt->progress[i];
+                Fit fit = way_follow(&redactor->ways[i], progress, data, size, &attempt->n_read);
+
+                if (fit == FIT_YES)
+                        attempt->end = size_max(attempt->end, progress->at);
+                if (fit != FIT_MORE)
+                        attempt->open &= ~(UINT32_C(1) << i);
+        }
+        if (attempt->open)
+                return FIT_MORE;
+        return attempt->end > 0 ? FIT_YES : FIT_NO;
 }
 
 /* --- what is looked for --- */
+
+static void add_way(Redactor *redactor, const Pattern *pattern, unsigned mode) {
+        Way *way = &redactor->ways[redactor->n_ways];
+        uint32_t bit = UINT32_C(1) << redactor->n_ways++;
+        char wanted = *pattern->text.data;
+
+        *way = (Way){pattern, mode};
+        for (int c = 0; c < 0x80; c++)
+                if (is_char(way, wanted, (char) c))
+                        redactor->first[c] |= bit;
+        if (mode & MODE_PERCENT)
+                redactor->first['%'] |= bit;
+        if (mode & MODE_JSON)
+                redactor->first['\\'] |= bit;
+}
+
+/* What is read without a mode is read with it as well, but for the character that it makes another
+ * one of: only a pattern that has it is looked for both with and without. */
+static void add_ways(Redactor *redactor, const Pattern *pattern) {
+        const Secret *text = &pattern->text;
+        bool has_percent = memchr(text->data, '%', text->size),
+             has_backslash = memchr(text->data, '\\', text->size),
+             has_plus = memchr(text->data, '+', text->size);
+
+        for (unsigned mode = 0; mode < MODES; mode++) {
+                bool is_form = mode & MODE_FORM;
+
+                if ((mode & MODE_PERCENT || has_percent) && (mode & MODE_JSON || has_backslash) &&
+                    (pattern->is_base64 ? is_form || has_plus : !is_form))
+                        add_way(redactor, pattern, mode);
+        }
+}
 
 static int add_pattern(Redactor *redactor, const char *text, size_t size, bool is_base64) {
         Pattern *pattern = &redactor->patterns[redactor->n_patterns];
@@ -192,11 +268,7 @@ static int add_pattern(Redactor *redactor, const char *text, size_t size, bool i
         pattern->text.size = size;
         pattern->is_base64 = is_base64;
         redactor->n_patterns++;
-        for (int c = 0; c < 0x80; c++)
-                redactor->first[c] = redactor->first[c] || is_char(pattern, *text, (char) c);
-        redactor->first['%'] = redactor->first['\\'] = true;
-        if (*text == ' ')
-                redactor->first['+'] = true;
+        add_ways(redactor, pattern);
         return 0;
 }
 
@@ -260,58 +332,91 @@ int redactor_new(const Secret *secret, const char *also, Redactor **ret_redactor
 
 /* --- the stream --- */
 
-/* From the occurrence at from on: others may begin within it and end behind it. SIZE_MAX: it is not
- * known yet where they end. */
-static size_t find_end(const Redactor *redactor, size_t from, size_t end, bool is_last) {
+/* What stands before an end, but for the marks, is passed on as it is. */
+static int release(Redactor *redactor, size_t end, StrBuf *out) {
         const StrBuf *held = &redactor->held;
+        int r;
 
-        for (size_t at = from + 1; at < end; at++) {
-                size_t more = 0;
-                Fit fit = fit_any(redactor, held->data + at, held->size - at, &more);
-
-                if (fit == FIT_MORE && !is_last)
-                        return SIZE_MAX;
-                if (fit != FIT_NO && more > 0)
-                        end = size_max(end, at + more);
-        }
-        return end;
+        if (end == redactor->n_released)
+                return 0;
+        r = strbuf_append(out, held->data + redactor->n_released, end - redactor->n_released);
+        if (r == 0)
+                redactor->n_released = end;
+        return error_trace(r);
 }
 
 static int put_mark(Redactor *redactor, StrBuf *out) {
         char mark[MARK_SIZE];
+        int r;
 
         memset(mark, redactor->mark, sizeof(mark));
+        r = release(redactor, redactor->from, out);
+        if (r == 0)
+                r = strbuf_append(out, mark, sizeof(mark));
+        if (r < 0)
+                return error_trace(r);
+        redactor->n_released = redactor->end;
+        redactor->end = 0;
         redactor->n_found++;
-        return error_trace(strbuf_append(out, mark, sizeof(mark)));
+        return 0;
+}
+
+/* It is known what begins at at: an occurrence, or nothing. One that begins within another and ends
+ * behind it makes it longer. */
+static int step(Redactor *redactor, StrBuf *out) {
+        size_t end = redactor->attempt.end;
+
+        if (end > 0) {
+                redactor->from = redactor->end > 0 ? redactor->from : redactor->at;
+                redactor->end = size_max(redactor->end, redactor->at + end);
+        }
+        redactor->attempt.is_begun = false;
+        redactor->at++;
+        return redactor->at == redactor->end ? error_trace(put_mark(redactor, out)) : 0;
+}
+
+/* Where the next occurrence may begin. */
+static size_t skip(const Redactor *redactor) {
+        const StrBuf *held = &redactor->held;
+        size_t limit = redactor->end > 0 ? redactor->end - 1 : held->size, at = redactor->at;
+
+        while (at < limit && !redactor->first[(unsigned char) held->data[at]])
+                at++;
+        return at;
+}
+
+/* Forgets what is passed on, when it is at least half: what a byte costs does not depend on how
+ * many are held. */
+static void forget(Redactor *redactor) {
+        size_t n = redactor->n_released;
+
+        if (n < redactor->held.size - n)
+                return;
+        strbuf_consume(&redactor->held, n);
+        redactor->n_released = 0;
+        redactor->at -= n;
+        if (redactor->end > 0) {
+                redactor->from -= n;
+                redactor->end -= n;
+        }
 }
 
 static int redact(Redactor *redactor, bool is_last, StrBuf *out) {
         StrBuf *held = &redactor->held;
-        size_t plain = 0, at = 0;
         int r = 0;
 
-        while (at < held->size && r == 0) {
-                size_t end = 0;
-                Fit fit = fit_any(redactor, held->data + at, held->size - at, &end);
+        while (r == 0 && (redactor->at = skip(redactor)) < held->size) {
+                Fit fit = attempt_follow(redactor, &redactor->attempt, held->data + redactor->at,
+                                         held->size - redactor->at);
 
                 if (fit == FIT_MORE && !is_last)
                         break;
-                if (fit == FIT_NO || end == 0) {
-                        at++;
-                        continue;
-                }
-                end = find_end(redactor, at, at + end, is_last);
-                if (end == SIZE_MAX)
-                        break;
-                r = strbuf_append(out, held->data + plain, at - plain);
-                if (r == 0)
-                        r = put_mark(redactor, out);
-                plain = at = end;
+                r = step(redactor, out);
         }
         if (r == 0)
-                r = strbuf_append(out, held->data ? held->data + plain : "", at - plain);
-        if (r == 0 && at > 0)
-                strbuf_consume(held, at);
+                r = release(redactor, redactor->end > 0 ? redactor->from : redactor->at, out);
+        if (r == 0)
+                forget(redactor);
         return error_trace(r);
 }
 
@@ -332,12 +437,18 @@ size_t redactor_n_found(const Redactor *redactor) {
         return redactor->n_found;
 }
 
-bool redactor_finds(const Redactor *redactor, const char *data, size_t size) {
-        for (size_t at = 0; at < size; at++) {
-                size_t end = 0;
+uint64_t redactor_n_read(const Redactor *redactor) {
+        return redactor->attempt.n_read;
+}
 
-                if (fit_any(redactor, data + at, size - at, &end) != FIT_NO && end > 0)
+bool redactor_finds(const Redactor *redactor, const char *data, size_t size) {
+        Attempt attempt = {};
+
+        for (size_t at = 0; at < size; at++) {
+                (void) attempt_follow(redactor, &attempt, data + at, size - at);
+                if (attempt.end > 0)
                         return true;
+                attempt.is_begun = false;
         }
         return false;
 }

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <nettle/base64.h>
 #include <sys/stat.h>
 
 #include "egress/attach.h"
@@ -295,7 +296,6 @@ static const struct {
         {"12345678", "\"MTIz\\u000aNDU2\\u000D\\u000ANzg=\"", "\"********g=\""},
         {"12345678", "MTIz%0d%0ANDU2%0aNzg%3d", "********g%3d"},
         {"12345678", "MTIz\r\n\r\nNDU2Nzg=", "********g="},
-        {"12345678", "MTIz\n\n\n\n\nNDU2Nzg=", "MTIz\n\n\n\n\nNDU2Nzg="},
         {"12345678", "MTIz nNDU2Nzg=\n", "MTIz nNDU2Nzg=\n"},
         {"12345678", "1234\n5678", "1234\n5678"},
         {"12345678", "", ""},
@@ -323,6 +323,159 @@ START_TEST(test_redact) {
                 redact_in_pieces(&secret, redactions[_i].in, piece, &out);
                 ck_assert_msg(string_equal(out.data ?: "", redactions[_i].out),
                               "%s in pieces of %zu: %s", redactions[_i].in, piece, out.data);
+        }
+}
+END_TEST
+
+/* What may stand in base64 wherever it is broken. */
+static const char *const breaks[] = {
+        "\n",
+        "\n    ",
+        "\r\n\t",
+        " \t \r\n\r\n\t ",
+        " ",
+        "\\\n",
+        "\\\r\n  ",
+        "\\  \n",
+        "\\n",
+        "\\n    ",
+        "\\r\\n\\t",
+        "\\\\\\n  ",
+        "\\u000a\\u0020\\u0009",
+        "\\u005c\\u000D\\u000A",
+        "%0A%20%20",
+        "%0d%0a%09",
+        "%5C%0a",
+        "%0A++++",
+        "\n                                                               ",
+        "\\u000a\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\"
+        "n\\n\\n\\n"
+        "\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n\\n"
+        "\\n\\n",
+};
+
+/* The base64 of a text that holds the secret, broken every so many characters. The secret's own
+ * characters are those from from to end. */
+static void append_broken(const char *base64, size_t from, size_t end, size_t every,
+                          const char *at_break, StrBuf *in, StrBuf *out) {
+        bool is_form = strchr(at_break, '+');
+
+        for (size_t i = 0; base64[i]; i++) {
+                const char *before = i > 0 && i % every == 0 ? at_break : "";
+                char byte[] = {base64[i], 0};
+                const char *c = is_form && *byte == '+' ? "%2B" : byte;
+
+                ck_assert_int_eq(strbuf_appendf(in, "%s%s", before, c), 0);
+                if (i == from)
+                        ck_assert_int_eq(strbuf_appendf(out, "%s********", before), 0);
+                if (i < from || i >= end)
+                        ck_assert_int_eq(strbuf_appendf(out, "%s%s", before, c), 0);
+        }
+}
+
+START_TEST(test_redact_breaks) {
+        static const struct {
+                const char *base64;
+                size_t from, end;
+        } texts[] = {
+                /* With nothing, u and u: before it, and ! behind it. */
+                {"Pz4/Pj8+Pz5+MTIzIQ==", 0, 16},
+                {"dT8+Pz4/Pj8+fjEyMyE=", 2, 17},
+                {"dTo/Pj8+Pz4/Pn4xMjMh", 3, 18},
+        };
+        _cleanup_(secret_done) Secret secret = SECRET_NULL;
+
+        secret_of("?>?>?>?>~123", &secret);
+        for (size_t i = 0; i < ELEMENTSOF(texts) * 5; i++) {
+                size_t text = i / 5, every = i % 5 + 1;
+                _cleanup_(strbuf_done) StrBuf in = STRBUF_NULL, expected = STRBUF_NULL;
+
+                append_broken(texts[text].base64, texts[text].from, texts[text].end, every,
+                              breaks[_i], &in, &expected);
+                for (size_t piece = 1; piece <= in.size; piece = piece * 3) {
+                        _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
+
+                        redact_in_pieces(&secret, in.data, piece, &out);
+                        ck_assert_msg(string_equal(out.data, expected.data),
+                                      "%s in pieces of %zu: %s", in.data, piece, out.data);
+                }
+        }
+}
+END_TEST
+
+/* One more than there may be. */
+START_TEST(test_redact_break_too_long) {
+        _cleanup_(secret_done) Secret secret = SECRET_NULL;
+        _cleanup_(strbuf_done) StrBuf in = STRBUF_NULL, out = STRBUF_NULL;
+
+        secret_of("12345678", &secret);
+        ck_assert_int_eq(strbuf_appendf(&in, "MTIz%65sNDU2Nzg=", ""), 0);
+        redact_in_pieces(&secret, in.data, 1, &out);
+        ck_assert_str_eq(out.data, in.data);
+}
+END_TEST
+
+/* What holds back most: all of the secret but the end, in a form that is long. */
+static const struct {
+        size_t size;
+        bool is_base64;
+        const char *behind_each; /* character, so many times */
+        size_t times;
+} slow[] = {
+        {200, true, "\\u000a", 4},  {1000, true, "\\u000a", 4}, {4096, true, "\\u000a", 4},
+        {200, true, "\\u0020", 64}, {4096, true, "", 0},        {4096, false, "", 0},
+        {4096, true, "\n    ", 1},
+};
+
+/* Reading a character again for each byte that it is short of is all that pieces may add. */
+#define READ_PER_BYTE_MAX 4U
+
+static void make_slow(size_t row, Secret *ret_secret, StrBuf *in) {
+        static const char letters[] =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567";
+        _cleanup_(freep) char *text = calloc(1, slow[row].size + 1), *base64 = NULL;
+        uint32_t random = 1;
+
+        ck_assert_ptr_nonnull(text);
+        for (size_t i = 0; i < slow[row].size; i++) {
+                random = random * 1664525U + 1013904223U;
+                text[i] = letters[(random >> 16) % (sizeof(letters) - 1)];
+        }
+        secret_of(text, ret_secret);
+        base64 = calloc(1, BASE64_ENCODE_RAW_LENGTH(slow[row].size) + 1);
+        ck_assert_ptr_nonnull(base64);
+        base64_encode_raw(base64, slow[row].size, (const uint8_t *) text);
+        for (const char *c = slow[row].is_base64 ? base64 : text; c[4]; c++) {
+                ck_assert_int_eq(strbuf_append_byte(in, *c), 0);
+                for (size_t i = 0; i < slow[row].times; i++)
+                        ck_assert_int_eq(strbuf_append_string(in, slow[row].behind_each), 0);
+        }
+}
+
+START_TEST(test_redact_cost) {
+        static const size_t pieces[] = {1, 7, SIZE_MAX};
+        _cleanup_(secret_done) Secret secret = SECRET_NULL;
+        _cleanup_(strbuf_done) StrBuf in = STRBUF_NULL;
+
+        make_slow((size_t) _i, &secret, &in);
+        for (size_t i = 0; i < ELEMENTSOF(pieces); i++) {
+                _cleanup_(redactor_freep) Redactor *redactor = NULL;
+                _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
+                size_t piece = size_min(pieces[i], in.size);
+
+                ck_assert_int_eq(redactor_new(&secret, NULL, &redactor), 0);
+                for (size_t at = 0; at < in.size; at += piece)
+                        ck_assert_int_eq(redactor_add(redactor, in.data + at,
+                                                      size_min(piece, in.size - at), &out),
+                                         0);
+                /* It was held back, and is no occurrence. */
+                ck_assert_uint_eq(out.size, 0);
+                ck_assert_int_eq(redactor_finish(redactor, &out), 0);
+                ck_assert_str_eq(out.data, in.data);
+                ck_assert_uint_ge(redactor_n_read(redactor), slow[_i].size);
+                ck_assert_msg(redactor_n_read(redactor) <= in.size * READ_PER_BYTE_MAX,
+                              "%zu bytes in pieces of %zu: %ju", in.size, piece,
+                              (uintmax_t) redactor_n_read(redactor));
         }
 }
 END_TEST
@@ -357,6 +510,9 @@ int main(void) {
         tcase_add_loop_test(tcase, test_attach, 0, ELEMENTSOF(attachings));
         tcase_add_loop_test(tcase, test_sigv4, 0, ELEMENTSOF(signatures));
         tcase_add_loop_test(tcase, test_redact, 0, ELEMENTSOF(redactions));
+        tcase_add_loop_test(tcase, test_redact_breaks, 0, ELEMENTSOF(breaks));
+        tcase_add_test(tcase, test_redact_break_too_long);
+        tcase_add_loop_test(tcase, test_redact_cost, 0, ELEMENTSOF(slow));
         tcase_add_test(tcase, test_redact_stream);
         return suite_run("vault", tcase);
 }
