@@ -35,9 +35,11 @@ struct Caller {
         Session *session;
         Endpoint *endpoint;
         Listener *listener;
-        LoopFd client; /* its fd is owned */
+        LoopFd client;   /* its fd is owned */
+        uint32_t events; /* that are watched */
         LoopTimer timer;
         LoopTask flush; /* writes what was put in out, once for all of it */
+        Turn turn;      /* to have what was read looked at */
         HttpParser *parser;
         StrBuf in, out;
         StrBuf parameters; /* of the request, hashed */
@@ -77,6 +79,7 @@ static Caller *caller_free(Caller *caller) {
         exchange_free(caller->exchange);
         loop_timer_stop(&caller->timer);
         loop_task_cancel(&caller->flush);
+        turn_cancel(&caller->turn);
         loop_remove(&caller->client);
         fd_close(caller->client.fd);
         http_parser_free(caller->parser);
@@ -144,13 +147,32 @@ static void caller_abort(Caller *caller) {
 
 /* --- writing --- */
 
+static bool has_room(void *userdata) {
+        const Caller *caller = userdata;
+
+        return caller->out.size < ROOM;
+}
+
+/* Whether it is time for another request. A job that does not take its answers, or does not wait
+ * for them, is not read from. */
+static bool caller_listens(const Caller *caller) {
+        return !caller->exchange && !caller->ending && caller->out.size < ROOM;
+}
+
+static bool caller_reads(const Caller *caller) {
+        return caller->draining || (caller_listens(caller) && !caller->turn.turns);
+}
+
 static void caller_watch(Caller *caller) {
         uint32_t events = 0;
 
         if (caller->out.size > 0)
                 events |= EPOLLOUT;
-        if (!caller->exchange && (!caller->ending || caller->draining))
+        if (caller_reads(caller))
                 events |= EPOLLIN;
+        if (events == caller->events)
+                return;
+        caller->events = events;
         (void) loop_change(&caller->client, events);
 }
 
@@ -243,12 +265,6 @@ static bool on_content(void *userdata, const char *data, size_t size) {
         caller->lost = caller->lost || r < 0;
         loop_defer(caller->session->host.loop, &caller->flush);
         return !caller->lost;
-}
-
-static bool has_room(void *userdata) {
-        const Caller *caller = userdata;
-
-        return caller->out.size < ROOM;
 }
 
 static void on_end(void *userdata, const ExchangeFault *fault) {
@@ -366,21 +382,14 @@ static bool caller_match(Caller *caller, const HttpRequest *request) {
         if (r == 0)
                 r = request_digest_parameters(&caller->match, &caller->parameters);
         caller->what.parameters = caller->parameters.data;
-
-        if (r == 0)
-                r = operation_check_body(caller->match.operation,
-                                         span_of(http_request_header(request, "content-type")),
-                                         span_of(http_request_header(request, "content-encoding")),
-                                         span_of(&request->body), &text);
-        if (r > 0)
-                refuse_body(caller, r, text);
         if (r < 0)
                 refuse_for_memory(caller);
         return r == 0;
 }
 
-/* That it can go on record, and has a place in the quotas: counted here, and never given back. */
-static bool caller_count(Caller *caller) {
+/* That it can go on record, and has a place in the quotas. Before its content is looked at, so that
+ * one who has used them up costs little. */
+static bool caller_may(Caller *caller) {
         char text[REQUEST_FAULT_TEXT_MAX];
         const char *limit, *reason;
 
@@ -391,7 +400,7 @@ static bool caller_count(Caller *caller) {
                 return false;
         }
 
-        limit = endpoint_count(caller->endpoint, caller->match.operation);
+        limit = endpoint_find_limit(caller->endpoint, caller->match.operation);
         if (!limit)
                 return true;
         reason = request_format_limit(caller->match.operation, limit, text);
@@ -399,13 +408,31 @@ static bool caller_count(Caller *caller) {
         return false;
 }
 
+static bool caller_check_body(Caller *caller, const HttpRequest *request) {
+        const char *text = NULL;
+        int r;
+
+        r = operation_check_body(caller->match.operation,
+                                 span_of(http_request_header(request, "content-type")),
+                                 span_of(http_request_header(request, "content-encoding")),
+                                 span_of(&request->body), &text);
+        if (r > 0)
+                refuse_body(caller, r, text);
+        if (r < 0)
+                refuse_for_memory(caller);
+        return r == 0;
+}
+
 static void caller_handle(Caller *caller, const HttpRequest *request) {
         caller->keep_alive = request->keep_alive && !request->http10;
         caller->is_http10 = request->http10;
         caller->is_head = http_text_equal(request->method, "HEAD");
         request_digest(request, caller->what.digest);
-        if (!caller_match(caller, request) || !caller_count(caller))
+        if (!caller_match(caller, request) || !caller_may(caller) ||
+            !caller_check_body(caller, request))
                 return;
+        /* Never given back, whatever comes of it. */
+        endpoint_count(caller->endpoint, caller->match.operation);
         if (caller_dispatch(caller, request) < 0)
                 refuse_for_memory(caller);
 }
@@ -429,13 +456,11 @@ static void tell_to_go_on(Caller *caller) {
         (void) strbuf_append_string(&caller->out, "HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-/* Takes what was read, up to the end of a request. False: more is needed. */
-static bool caller_parse(Caller *caller) {
+/* Takes what was read, up to the end of a request. */
+static void caller_parse(Caller *caller) {
         size_t used = 0;
         int r;
 
-        if (caller->in.size == caller->n_taken)
-                return false;
         if (caller->begun_usec == 0)
                 caller->begun_usec = now_usec();
         r = http_parser_add(caller->parser, caller->in.data + caller->n_taken,
@@ -445,19 +470,28 @@ static bool caller_parse(Caller *caller) {
                 strbuf_consume(&caller->in, caller->in.size);
                 caller->n_taken = 0;
                 tell_to_go_on(caller);
-                return false;
+                return;
         }
         caller->n_taken += used;
         if (r == 0)
                 caller_handle(caller, http_parser_request(caller->parser));
         else
                 caller_refuse_bytes(caller);
-        return true;
+}
+
+static bool caller_has_more(const Caller *caller) {
+        return caller_listens(caller) && caller->in.size > caller->n_taken;
+}
+
+static void on_turn(void *userdata) {
+        Caller *caller = userdata;
+
+        if (caller_has_more(caller))
+                caller_parse(caller);
+        caller_serve(caller);
 }
 
 static void caller_serve(Caller *caller) {
-        while (!caller->exchange && !caller->ending && caller_parse(caller))
-                ;
         if (!caller_write(caller)) {
                 caller_free(caller);
                 return;
@@ -468,6 +502,8 @@ static void caller_serve(Caller *caller) {
                 (void) loop_timer_set(caller->session->host.loop, &caller->timer,
                                       now_usec() + DRAIN_USEC);
         }
+        if (caller_has_more(caller))
+                turns_wait(&caller->session->turns, &caller->turn);
         caller_watch(caller);
 }
 
@@ -516,7 +552,7 @@ static void caller_lose(Caller *caller) {
 static void on_client(void *userdata, uint32_t events) {
         Caller *caller = userdata;
 
-        if (events & EPOLLIN && !caller->exchange && (!caller->ending || caller->draining)) {
+        if (events & EPOLLIN && caller_reads(caller)) {
                 if (!caller_read(caller)) {
                         caller_lose(caller);
                         return;
@@ -555,7 +591,7 @@ static void on_flush(void *userdata) {
 static void on_time(void *userdata) {
         Caller *caller = userdata;
 
-        if (caller->draining || !http_parser_is_within(caller->parser)) {
+        if (caller->ending || !http_parser_is_within(caller->parser)) {
                 caller_free(caller);
                 return;
         }
@@ -579,8 +615,10 @@ void caller_start(Listener *listener, int fd) {
                            .endpoint = listener->endpoint,
                            .listener = listener,
                            .client = {.fd = fd, .on_ready = on_client, .userdata = caller},
+                           .events = EPOLLIN,
                            .timer = {.on_time = on_time, .userdata = caller},
-                           .flush = {.run = on_flush, .userdata = caller}};
+                           .flush = {.run = on_flush, .userdata = caller},
+                           .turn = {.run = on_turn, .userdata = caller}};
         if (caller->next)
                 caller->next->previous = caller;
         session->callers = caller;

@@ -118,22 +118,40 @@ static MinuteCount *find_minute(Endpoint *endpoint, const Operation *operation, 
                           endpoint->credential->credential->name, operation->name, second);
 }
 
-const char *endpoint_count(Endpoint *endpoint, const Operation *operation) {
-        OperationUse *use =
-                &endpoint->uses[operation - endpoint->credential->credential->menu.items];
-        uint64_t second = loop_now(endpoint->session->host.loop) / USEC_PER_SEC;
-        MinuteCount *minute = NULL;
+static OperationUse *find_use(Endpoint *endpoint, const Operation *operation) {
+        return &endpoint->uses[operation - endpoint->credential->credential->menu.items];
+}
+
+static uint64_t this_second(const Endpoint *endpoint) {
+        return loop_now(endpoint->session->host.loop) / USEC_PER_SEC;
+}
+
+const char *endpoint_find_limit(Endpoint *endpoint, const Operation *operation) {
+        OperationUse *use = find_use(endpoint, operation);
+        uint64_t second = this_second(endpoint);
+        MinuteCount *minute;
 
         if (operation->per_job > 0 && use->n >= operation->per_job)
                 return "per_job";
-        if (operation->per_minute > 0) {
+        if (operation->per_minute == 0)
+                return NULL;
+        minute = find_minute(endpoint, operation, use, second);
+        return minute && minute_count_look(minute, second) < operation->per_minute ? NULL
+                                                                                   : "per_minute";
+}
+
+void endpoint_count(Endpoint *endpoint, const Operation *operation) {
+        OperationUse *use = find_use(endpoint, operation);
+        uint64_t second = this_second(endpoint);
+        MinuteCount *minute = NULL;
+
+        if (operation->per_minute > 0)
                 minute = find_minute(endpoint, operation, use, second);
-                if (!minute || minute_count_look(minute, second) >= operation->per_minute)
-                        return "per_minute";
+        if (minute) {
+                (void) minute_count_look(minute, second);
                 minute_count_add(minute);
         }
         use->n++;
-        return NULL;
 }
 
 /* --- what is told --- */

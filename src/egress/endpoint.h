@@ -28,8 +28,10 @@ struct Endpoint {
 
 /* Where its connections are kept. NULL: no memory. */
 CURLSH *endpoint_get_connections(Endpoint *endpoint);
-/* Counts one more call. NULL: it may be made; else the limit that forbids it. */
-const char *endpoint_count(Endpoint *endpoint, const Operation *operation);
+/* NULL: one more call may be made; else the limit that forbids it. */
+const char *endpoint_find_limit(Endpoint *endpoint, const Operation *operation);
+/* Counts one that may. */
+void endpoint_count(Endpoint *endpoint, const Operation *operation);
 /* Whether one more can be told of. What cannot be is not sent. */
 bool endpoint_can_tell(const Endpoint *endpoint);
 /* Tells of one that is over. */

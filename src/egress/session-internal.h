@@ -7,6 +7,7 @@
 #include "egress/rate.h"
 #include "egress/resolver.h"
 #include "egress/session.h"
+#include "egress/turns.h"
 
 #define SESSION_LOG_MAX 100U
 
@@ -59,6 +60,7 @@ struct Session {
         size_t n_relays;
         Endpoint *endpoints; /* as many as the document has credentials, or none */
         Caller *callers;     /* connections to them */
+        Turns turns;         /* of their requests */
         SessionTell tell;
         void *tell_userdata;
         Rate tells;

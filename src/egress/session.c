@@ -248,6 +248,7 @@ int session_new(const SessionHost *host, SessionDocument *document, int *sockets
         if (session) {
                 session->host = *host;
                 session->document = document;
+                turns_init(&session->turns, host->loop);
                 session->accepts = (Rate){.burst = ACCEPTS_BURST, .per_second = ACCEPTS_PER_SECOND};
                 r = begin_stub(session, sockets, ret_reason);
                 if (r == 0)
@@ -287,6 +288,7 @@ int session_get_resolver(Session *session, Resolver **ret_resolver) {
 void session_stop(Session *session) {
         session_end_relays(session);
         session_end_callers(session);
+        turns_done(&session->turns);
         session->stub = stub_free(session->stub);
         for (; session->n_listeners > 0; session->n_listeners--) {
                 Listener *listener = &session->listeners[session->n_listeners - 1];

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import select
+import signal
 import socket
 import ssl
 import sys
@@ -902,6 +903,71 @@ def slow_reader():
         tap.equal(len(upstream.Answer(egress.read_all(job)).body), size, "bytes")
 
 
+def resident(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def answers_not_read():
+    """Who asks on and on, and reads no answer, is not read from: nothing of it is held."""
+    one = f"GET /none HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    most = 64 << 20
+    with bench() as b, b.connect() as job:
+        before = resident(b.program.process.pid)
+        job.settimeout(1)
+        sent = 0
+        with contextlib.suppress(socket.timeout):
+            while sent < most:
+                sent += job.send(one * 1000)
+        tap.check(sent < most, "all of it was taken")
+        tap.check(resident(b.program.process.pid) - before < 8 << 20, "what waits is held")
+        job.settimeout(20)
+        job.shutdown(socket.SHUT_WR)
+        tap.equal(egress.read_all(job).count(b"operation.no_match"), sent // len(one), "answers")
+
+
+def many_requests_of_another():
+    """What one job asks for at a thousand places does not hold up another's request: each has its
+    turn. Both wait while the process stands still, so that it finds them at the same time."""
+    one = f"GET /none HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    with bench() as b, contextlib.ExitStack() as stack:
+        entries = {"api": credential(b.server.port)}
+        many = egress.Session(b.program, [], credentials=entries)
+        jobs = [stack.enter_context(many.connect(HOST, 80)) for _ in range(40)]
+        job = stack.enter_context(b.connect())
+        pid = b.program.process.pid
+        for each in jobs + [job]:
+            each.sendall(one)
+            each.recv(4096)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for each in jobs:
+                each.sendall(one * 300)
+            job.sendall(one)
+            os.kill(pid, signal.SIGCONT)
+            job.settimeout(30)
+            tap.contains(job.recv(4096), b"operation.no_match")
+            os.kill(pid, signal.SIGSTOP)
+            answered = 0
+            for each in jobs:
+                each.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        answered += each.recv(1 << 16).count(b"operation.no_match")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        tap.check(answered < 40 * 300 / 2, f"{answered} requests of the other job came first")
+
+
+def limit_before_content():
+    """A job that has used its quota up is told so whatever it sends: the content is not looked at."""
+    with bench(operations={"create": {"method": "POST", "path": "/items", "per_job": 1,
+                                      "body": {"kind": "json"}}}) as b:
+        for body, status in ((b"{}", 200), (b"{", 429)):
+            answer = b.ask("POST", "/items", ["Content-Type: application/json"], body)
+            tap.equal(answer.status, status)
+
+
 # --- secrets ---
 
 
@@ -996,7 +1062,8 @@ def row_62():
 
 def tests():
     for fn in (way_there_and_back, name_is_found, methods_and_bodies, keeps_connection, streams, long_streams,
-               attachments, half_closes, slow_reader, unusable_secrets, only_known_values):
+               attachments, half_closes, slow_reader, answers_not_read, many_requests_of_another,
+               limit_before_content, unusable_secrets, only_known_values):
         tap.case(fn.__name__.replace("_", " "), fn)
     for name, fn in sorted(globals().items()):
         if name.startswith("row_"):
