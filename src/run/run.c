@@ -17,8 +17,8 @@
 #include "run/prepare.h"
 #include "run/pump.h"
 #include "run/record-file.h"
-#include "run/refusals.h"
 #include "run/report.h"
+#include "run/tell.h"
 #include "run/terminal.h"
 
 /* How long a reader that has stopped may hold back our end once the job was ended by force. */
@@ -497,60 +497,19 @@ static int runner_start(Runner *runner) {
         return error_trace(r);
 }
 
-static int print_record(const CrateResult *result) {
-        _cleanup_(freep) char *text = NULL;
-        size_t size;
-        int r;
-
-        r = record_format(result, true, &text, &size);
-        if (r < 0)
-                return error_trace(r);
-        r = write_all(STDOUT_FILENO, text, size);
-        if (r < 0)
-                return report_failure("cannot write the record to standard output: %s",
-                                      strerror(-r));
-        return 0;
-}
-
-/* A command that ended by itself has said what it had to say, and an interrupted runner's caller
- * knows. */
-static void print_verdict(const CrateResult *result) {
-        _cleanup_(freep) char *verdict = NULL;
-
-        if (result->outcome != CRATE_LIMIT && result->outcome != CRATE_EXEC_FAILED &&
-            result->outcome != CRATE_LOST)
-                return;
-        verdict = crate_result_verdict(result);
-        report("%s", verdict ?: "out of memory");
-}
-
-/* A person reads them as they come; anybody else gets no more than the job wrote, unless it went
- * wrong, for which they may be why. With --json the record has them. */
-static int print_refusals(const Runner *runner, const CrateResult *result) {
-        bool failed = crate_result_exit_status(result) != EXIT_SUCCESS;
-        _cleanup_(strv_done) StrV lines = STRV_NULL;
-        int r;
-
-        if (runner->options->json || (!failed && !isatty(STDERR_FILENO)))
-                return 0;
-        r = refusals_describe(result, &runner->setup.egress, failed, &lines);
-        for (size_t i = 0; i < lines.n_items; i++)
-                report("%s", lines.items[i]);
-        return error_trace(r);
+static int exit_status(int r) {
+        return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
 }
 
 static int runner_finish(Runner *runner) {
         const CrateResult *result = crate_get_result(runner->crate);
         bool by_force = result->outcome == CRATE_LIMIT || result->outcome == CRATE_CANCELLED;
-        int r = 0, q;
+        int r, q;
 
         drain_master(runner);
         flush_output(runner, by_force);
         terminal_restore(&runner->terminal);
-        print_verdict(result);
-        (void) print_refusals(runner, result);
-        if (runner->options->json)
-                r = print_record(result);
+        r = tell_end(runner->options, &runner->setup.egress, result);
         q = record_file_write(&runner->record, result);
         if (r < 0 || q < 0)
                 return error_trace(r < 0 ? r : q);
@@ -564,7 +523,7 @@ static int runner_run(Runner *runner) {
 
         r = runner_start(runner);
         if (r != 0)
-                return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
+                return exit_status(r);
         *runner->step = "cannot wait for the crate";
         while (!runner->is_ended) {
                 r = runner_step(runner);
@@ -592,6 +551,43 @@ static void ignore_file_size(void) {
         (void) sigaction(SIGXFSZ, &ignore, NULL);
 }
 
+static int print_plan(Runner *runner) {
+        int r;
+
+        *runner->step = "cannot read the template and plan the crate";
+        r = run_setup_init(&runner->setup, runner->options);
+        if (r != 0)
+                return exit_status(r);
+        *runner->step = "cannot print the plan";
+        return exit_status(run_setup_print(&runner->setup, &runner->options->allow));
+}
+
+/* Other processes first: they start while the plan is built. */
+static int runner_prepare(Runner *runner, char **argv) {
+        const RunOptions *options = runner->options;
+        int r;
+
+        r = runner_fork(runner, argv);
+        if (r == 0 && (options->allow.n_items > 0 || options->operations.n_items > 0))
+                r = runner_start_egress(runner);
+        if (r != 0)
+                return r;
+
+        *runner->step = "cannot read the template and plan the crate";
+        r = run_setup_init(&runner->setup, options);
+        if (r == 0 && options->result) {
+                *runner->step = "cannot open the file of --result";
+                r = record_file_open(&runner->record, options->result);
+        }
+        if (r != 0)
+                return r;
+
+        terminal_init(&runner->terminal);
+        output_pump_init(&runner->output[CRATE_STDOUT], STDOUT_FILENO);
+        output_pump_init(&runner->output[CRATE_STDERR], STDERR_FILENO);
+        return 0;
+}
+
 int run_command(const RunOptions *options, char **argv, const char **ret_step) {
         _cleanup_(runner_done) Runner runner = {
                 .options = options,
@@ -606,40 +602,18 @@ int run_command(const RunOptions *options, char **argv, const char **ret_step) {
         };
         int r;
 
-        if (options->action == RUN_ACTION_HELP)
+        switch (options->action) {
+        case RUN_ACTION_HELP:
                 return print_help();
-        if (options->action == RUN_ACTION_VERSION)
+        case RUN_ACTION_VERSION:
                 return print_version();
+        case RUN_ACTION_PRINT_PLAN:
+                return print_plan(&runner);
+        default:
+                break;
+        }
 
         ignore_file_size();
-        if (options->action != RUN_ACTION_PRINT_PLAN) {
-                r = runner_fork(&runner, argv);
-                if (r < 0)
-                        return error_trace(r);
-        }
-        /* As the launcher, it starts while the plan is built. */
-        if (options->action == RUN_ACTION_RUN &&
-            (options->allow.n_items > 0 || options->operations.n_items > 0)) {
-                r = runner_start_egress(&runner);
-                if (r != 0)
-                        return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
-        }
-        *ret_step = "cannot read the template and plan the crate";
-        r = run_setup_init(&runner.setup, options);
-        if (r == 0 && options->action == RUN_ACTION_PRINT_PLAN) {
-                *ret_step = "cannot print the plan";
-                r = run_setup_print(&runner.setup, &options->allow);
-                return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
-        }
-        if (r == 0 && options->result) {
-                *ret_step = "cannot open the file of --result";
-                r = record_file_open(&runner.record, options->result);
-        }
-        if (r != 0)
-                return r == RUN_E_REPORTED ? EXIT_RUNNER_FAILED : error_trace(r);
-
-        terminal_init(&runner.terminal);
-        output_pump_init(&runner.output[CRATE_STDOUT], STDOUT_FILENO);
-        output_pump_init(&runner.output[CRATE_STDERR], STDERR_FILENO);
-        return runner_run(&runner);
+        r = runner_prepare(&runner, argv);
+        return r == 0 ? runner_run(&runner) : exit_status(r);
 }
