@@ -124,13 +124,45 @@ static bool is_field(const char *line, size_t size) {
         return name > 0;
 }
 
-/* Compressed, a secret would go through unseen. */
+static bool value_is(const char *value, size_t size, const char *word) {
+        return is_word(value, size, &word, 1);
+}
+
+/* Compressed, a secret would go through unseen; and libcurl unpacks what comes in compressed pieces
+ * although it was not told to. */
 static bool is_coded(const char *line, size_t size) {
         const char *value;
         size_t n;
 
-        return field_is(line, size, "content-encoding", &value, &n) &&
-               !(n == 8 && strncasecmp(value, "identity", n) == 0);
+        return (field_is(line, size, "content-encoding", &value, &n) &&
+                !value_is(value, n, "identity")) ||
+               (field_is(line, size, "transfer-encoding", &value, &n) &&
+                !value_is(value, n, "chunked"));
+}
+
+/* Where libcurl cannot read the length, it takes the answer to have none, and the part of it that
+ * came for the whole. */
+static bool take_length(AnswerHead *head, const char *line, size_t size) {
+        bool has_one = head->has_length;
+        uint64_t length = 0;
+        const char *value;
+        size_t n;
+
+        if (!field_is(line, size, "content-length", &value, &n))
+                return true;
+        for (size_t i = 0; i < n; i++) {
+                if (value[i] < '0' || value[i] > '9')
+                        return false;
+                if (length > (UINT64_MAX - 9) / 10)
+                        length = UINT64_MAX;
+                else
+                        length = 10 * length + (uint64_t) (value[i] - '0');
+        }
+        if (n == 0 || (has_one && length != head->length))
+                return false;
+        head->has_length = true;
+        head->length = length;
+        return true;
 }
 
 static void look_at_field(AnswerHead *head, const char *line, size_t size) {
@@ -170,6 +202,8 @@ int answer_head_line(AnswerHead *head, Redactor *redactor, bool answered, const 
         if (!head->within) {
                 strbuf_done(&head->fields);
                 head->n_lengths = 0;
+                head->has_length = false;
+                head->length = 0;
                 head->within = true;
                 return 0;
         }
@@ -180,6 +214,9 @@ int answer_head_line(AnswerHead *head, Redactor *redactor, bool answered, const 
                 return fault_set(ret_fault, "response.encoding",
                                  "the answer is compressed although identity was asked for, and "
                                  "what cannot be looked at is not passed on");
+        if (!take_length(head, line, size))
+                return fault_set(ret_fault, "upstream.broken",
+                                 "the head of the answer has a Content-Length that is none");
         look_at_field(head, line, size);
         return take_field(head, redactor, line, size);
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "basic/string-util.h"
 #include "egress/redact.h"
@@ -21,9 +22,11 @@ typedef struct AnswerHead {
         StrBuf fields;      /* that are passed on, each with its line end */
         size_t size;        /* of all heads of one answer */
         unsigned n_lengths; /* fields that say where the answer ends */
-        bool within;        /* the status line came */
-        bool is_stream;     /* of events, which lasts as long as it is wanted */
-        bool tells_usage;   /* the answer is of a type that may tell of tokens */
+        uint64_t length;    /* if it says one: of the content; UINT64_MAX: that or more */
+        bool has_length;
+        bool within;      /* the status line came */
+        bool is_stream;   /* of events, which lasts as long as it is wanted */
+        bool tells_usage; /* the answer is of a type that may tell of tokens */
 } AnswerHead;
 
 void answer_head_done(AnswerHead *head);

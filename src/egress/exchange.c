@@ -104,7 +104,6 @@ void exchange_get_bytes(const Exchange *exchange, uint64_t *ret_out, uint64_t *r
 /* --- the answer's head --- */
 
 static bool end_head(Exchange *exchange) {
-        curl_off_t length = -1;
         long status = 0;
 
         (void) curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -115,8 +114,8 @@ static bool end_head(Exchange *exchange) {
         }
         if (status < 200)
                 return true;
-        (void) curl_easy_getinfo(exchange->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-        if (length > 0 && (uint64_t) length > exchange->operation->response_max &&
+        if (exchange->head.has_length &&
+            exchange->head.length > exchange->operation->response_max &&
             exchange->operation->method != OPERATION_HEAD) {
                 exchange_fault_size(&exchange->fault, &exchange->subject);
                 return false;

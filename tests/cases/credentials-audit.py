@@ -536,6 +536,9 @@ def row_47(b):
                 "response.encoding", "the answer is compressed although identity was asked for, and what "
                 "cannot be looked at is not passed on")
     tap.equal(b.server.requests[-1].field("accept-encoding"), ["identity"])
+    b.fails(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "response.encoding",
+            "the answer is compressed although identity was asked for, and what cannot be looked at is not "
+            "passed on")
 
 
 def row_48(b):
@@ -616,6 +619,10 @@ def row_52(b):
          broken + "(Unsupported protocol)", "do", {}),
         ("a line that is no field", start + b"Set Cookie: a\r\n\r\n", "upstream.broken",
          "the head of the answer has a line that is no field", "do", {}),
+        ("no length", start + b"Content-Length: 3, 6\r\n\r\nabcdef", "upstream.broken",
+         "the head of the answer has a Content-Length that is none", "do", {}),
+        ("a length beyond all", start + b"Content-Length: 99999999999999999999999\r\n\r\nabc",
+         "response.size", size, "small", {}),
         ("another protocol", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
          "upstream.broken", "the answer has a status that is none of a request's", "do", {}),
     ]

@@ -372,7 +372,7 @@ def row_33_kept():
     """Connections are used again for the same credential of the same session, unless there was
     something wrong with the answer."""
     odd = {"/big": upstream.reply("fine") + b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad",
-           "/quick": upstream.reply("x", fields=["Content-Length: 2"])}
+           "/quick": upstream.reply("x", fields=["Content-Length: 1"])}
 
     def answer(conn, request):
         conn.sendall(odd.get(request.target, upstream.reply("fine")))
@@ -385,7 +385,7 @@ def row_33_kept():
         b.ask(target="/big")
         tap.equal(b.ask().body, b"fine", "behind one with too much")
         tap.equal(b.server.n_connections, 2, "connections after too much")
-        b.ask(target="/quick")
+        tap.equal(b.ask(target="/quick").body, b"x", "one with two lengths")
         tap.equal(b.ask().body, b"fine", "behind one with two lengths")
         tap.equal(b.server.n_connections, 3, "connections after two lengths")
         with b.session.connect("other.crate.internal", 80) as job:
@@ -660,6 +660,15 @@ def row_47():
             b.failed("response.encoding")
     with bench(upstream.reply("x", fields=["Content-Encoding: identity"])) as b:
         tap.equal(b.ask().status, 200)
+    packed = gzip.compress(b"hello")
+    for coding in ("gzip, chunked", "gzip\r\nTransfer-Encoding: chunked", "chunked, gzip", "x-gzip,chunked",
+                   "identity", ""):
+        with bench(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n{len(packed):x}\r\n".encode()
+                   + packed + b"\r\n0\r\n\r\n") as b:
+            try:
+                tap.equal(b.failed("response.encoding").status, 502)
+            except tap.Failed as why:
+                raise tap.Failed(f"{coding!r}: {why}") from None
 
 
 def row_47_odd():
@@ -738,6 +747,26 @@ def row_52():
                 b.failed(reason, status, target)
             except tap.Failed as why:
                 raise tap.Failed(f"answer {number}: {why}") from None
+
+
+def row_52_lengths():
+    """A length that is none, or more than one, makes no part of an answer the whole."""
+    for lengths, reason in ((["99999999999999999999999"], "response.size"), (["3, 6"], "upstream.broken"),
+                            (["3, 3"], "upstream.broken"), (["+3"], "upstream.broken"),
+                            (["-1"], "upstream.broken"), (["3x"], "upstream.broken"),
+                            (["3 6"], "upstream.broken"), ([""], "upstream.broken"),
+                            (["0x3"], "upstream.broken"), (["3", "6"], "upstream.broken"),
+                            (["6", "3"], "upstream.broken")):
+        with bench(upstream.reply("abc", fields=[f"Content-Length: {length}" for length in lengths],
+                                  length=False)) as b:
+            try:
+                tap.equal(b.failed(reason).status, 502, "status")
+            except tap.Failed as why:
+                raise tap.Failed(f"{lengths}: {why}") from None
+    with bench(upstream.reply("abc", fields=["Content-Length: 003", "Content-Length: 3"], length=False)) as b:
+        tap.equal(b.ask().body, b"abc", "one length, said twice")
+    with bench(b"HTTP/1.1 103 Early Hints\r\nContent-Length: 7\r\n\r\n" + upstream.reply("abc")) as b:
+        tap.equal(b.ask().body, b"abc", "behind another head")
 
 
 def row_53():
