@@ -78,7 +78,7 @@ int session_begin_endpoints(Session *session, SessionReason *ret_reason) {
 
 void session_end_endpoints(Session *session) {
         for (size_t i = 0; session->endpoints && i < session->document->n_credentials; i++) {
-                (void) curl_share_cleanup(session->endpoints[i].connections);
+                connections_free(session->endpoints[i].connections);
                 vault_done(&session->endpoints[i].vault);
                 free(session->endpoints[i].uses);
         }
@@ -92,16 +92,9 @@ Endpoint *session_get_endpoint(Session *session, size_t index) {
 
 /* libcurl keeps what it may use again for everyone who asks for the same host in the same way; here
  * it is for one credential of one job. */
-CURLSH *endpoint_get_connections(Endpoint *endpoint) {
-        if (!endpoint->connections) {
-                endpoint->connections = curl_share_init();
-                if (endpoint->connections &&
-                    curl_share_setopt(endpoint->connections, CURLSHOPT_SHARE,
-                                      CURL_LOCK_DATA_CONNECT) != CURLSHE_OK) {
-                        (void) curl_share_cleanup(endpoint->connections);
-                        endpoint->connections = NULL;
-                }
-        }
+Connections *endpoint_get_connections(Endpoint *endpoint) {
+        if (!endpoint->connections)
+                (void) connections_new(&endpoint->connections);
         return endpoint->connections;
 }
 

@@ -21,13 +21,13 @@ struct Endpoint {
         Session *session;
         const SessionCredential *credential;
         Vault vault;
-        OperationUse *uses;  /* in the order of the menu */
-        size_t body_max;     /* of any operation */
-        CURLSH *connections; /* to its upstream, kept for it alone; NULL: none was needed yet */
+        OperationUse *uses;       /* in the order of the menu */
+        size_t body_max;          /* of any operation */
+        Connections *connections; /* to its upstream, for it alone; NULL: none was needed yet */
 };
 
 /* Where its connections are kept. NULL: no memory. */
-CURLSH *endpoint_get_connections(Endpoint *endpoint);
+Connections *endpoint_get_connections(Endpoint *endpoint);
 /* NULL: one more call may be made; else the limit that forbids it. */
 const char *endpoint_find_limit(Endpoint *endpoint, const Operation *operation);
 /* Counts one that may. */

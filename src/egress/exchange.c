@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "basic/error.h"
 #include "basic/time-util.h"
@@ -41,6 +40,7 @@ struct Exchange {
         ExchangeFault fault; /* reason NULL: none found yet */
         char curl_text[CURL_ERROR_SIZE];
         Usage usage;
+        bool spoilt;   /* the kept connection that it was about to use; nothing was sent */
         bool sent;     /* as far as is known */
         bool answered; /* on_head was called */
         bool paused;
@@ -193,11 +193,23 @@ void exchange_resume(Exchange *exchange) {
         on_resume(exchange);
 }
 
+/* libcurl has closed the connection, since its transfer was broken off. */
+static bool begin_anew(Exchange *exchange) {
+        exchange->spoilt = false;
+        exchange->curl_text[0] = 0;
+        return curl_easy_setopt(exchange->curl, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
+               curl_loop_begin(exchange->host.curl, &exchange->transfer) == 0;
+}
+
 static void on_transfer(void *userdata, CURLcode code) {
         _cleanup_(strbuf_done) StrBuf out = STRBUF_NULL;
         Exchange *exchange = userdata;
 
-        if (code != CURLE_OK)
+        if (code == CURLE_ABORTED_BY_CALLBACK && exchange->spoilt) {
+                if (begin_anew(exchange))
+                        return;
+                exchange_fault_memory(&exchange->fault, &exchange->subject);
+        } else if (code != CURLE_OK)
                 exchange_fault_curl(&exchange->fault, &exchange->subject, exchange->curl, code,
                                     exchange->curl_text, exchange->sent, exchange->redactor);
         else if (!exchange->answered)
@@ -219,14 +231,14 @@ static curl_socket_t on_socket(void *userdata, curlsocktype purpose _unused_,
                 return CURL_SOCKET_BAD;
         for (size_t i = 0; i < exchange->n_addresses; i++)
                 if (address_equal(&exchange->addresses[i], &address))
-                        return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+                        return connections_open(exchange->host.connections, to);
         return CURL_SOCKET_BAD;
 }
 
 /* A connection that was kept may end as it is used again. libcurl then sends the request anew; one
  * that changes something might be carried out twice. */
 static int on_request(void *userdata, char *address _unused_, char *local _unused_,
-                      int port _unused_, int local_port _unused_) {
+                      int port _unused_, int local_port) {
         Exchange *exchange = userdata;
         OperationMethod method = exchange->operation->method;
 
@@ -234,6 +246,10 @@ static int on_request(void *userdata, char *address _unused_, char *local _unuse
                 set_broken(exchange,
                            "it closed the connection without an answer, and may have carried "
                            "out the request, which is not sent again");
+                return CURL_PREREQFUNC_ABORT;
+        }
+        if (connections_is_spoilt(exchange->host.connections, exchange->curl, local_port)) {
+                exchange->spoilt = true;
                 return CURL_PREREQFUNC_ABORT;
         }
         exchange->sent = true;
@@ -418,7 +434,6 @@ static CURLcode set_way(Exchange *exchange) {
         SET(CURLOPT_PROXY, "");
         SET(CURLOPT_NETRC, (long) CURL_NETRC_IGNORED);
         SET(CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-        SET(CURLOPT_SHARE, exchange->host.connections);
         SET(CURLOPT_MAXAGE_CONN, UNUSED_SEC_MAX);
         SET(CURLOPT_MAXLIFETIME_CONN, KEPT_SEC_MAX);
         SET(CURLOPT_PREREQFUNCTION, on_request);
@@ -432,7 +447,7 @@ static CURLcode set_way(Exchange *exchange) {
         SET(CURLOPT_HEADERDATA, exchange);
         SET(CURLOPT_WRITEFUNCTION, on_content);
         SET(CURLOPT_WRITEDATA, exchange);
-        return code;
+        return code == CURLE_OK ? connections_use(exchange->host.connections, curl) : code;
 }
 
 static CURLcode set_request(Exchange *exchange, const ExchangeRequest *request) {

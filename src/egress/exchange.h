@@ -9,6 +9,7 @@
  */
 
 #include "egress/answer-head.h"
+#include "egress/connections.h"
 #include "egress/curl-loop.h"
 #include "egress/exchange-fault.h"
 #include "egress/host-address.h"
@@ -35,7 +36,7 @@ void vault_done(Vault *vault);
 typedef struct ExchangeHost {
         Loop *loop;
         CurlLoop *curl;
-        CURLSH *connections; /* of this credential and this session */
+        Connections *connections; /* of this credential and this session */
         Resolver *resolver;
         HostAddresses *addresses;
 } ExchangeHost;

@@ -356,6 +356,29 @@ def row_33(b):
                request.field("transfer-encoding")), ("/items", b"[]", ["2"], []))
 
 
+def row_33_spoilt(b):
+    """More than was asked for, on a connection that is kept, is the answer to no other request."""
+    def answer(conn, _request):
+        if len(asked) == 0:
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+            conn.sendall(b"first" + upstream.reply("bad"))
+        else:
+            conn.sendall(upstream.reply("fine"))
+        asked.append(conn)
+
+    asked = []
+    b.behaves(answer)
+    b.server.keep = True
+    try:
+        first, second, third = b.job(line(), line(), line())
+    finally:
+        b.server.keep = False
+    first.is_well(body=b"first")
+    second.is_well()
+    third.is_well()
+    tap.equal([conn is asked[1] for conn in asked], [False, True, True], "connections")
+
+
 def row_34(b):
     """Paths that are another one to somebody else."""
     targets = ["/repos/a/b/../../../do", "/repos/a/%2e%2e/issues", "/repos/a%2Fb/c/issues", "//do/x",

@@ -401,6 +401,52 @@ def row_33_kept():
         tap.equal(b.server.n_connections, 5, "connections with another session")
 
 
+def row_33_spoilt():
+    """A kept connection on which something came that nobody asked for, or its end, is not used again: the
+    next request is sent once, by a new one, and gets its own answer."""
+    bad = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"
+
+    def at_once(conn):
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        conn.sendall(b"first" + bad)  # in one record of TLS, of which only the answer is taken
+
+    def later(conn, data):
+        conn.sendall(upstream.reply("first"))
+        STATE["idle"].wait(10)
+        conn.sendall(data)
+        STATE["spoilt"].set()
+
+    def ends(conn):
+        conn.sendall(upstream.reply("first"))
+        STATE["idle"].wait(10)
+        conn.settimeout(0)
+        with contextlib.suppress(ssl.SSLError):
+            conn.unwrap()
+        conn.settimeout(20)
+        STATE["spoilt"].set()
+
+    ways = {"a whole answer": lambda conn: later(conn, bad), "part of one": lambda conn: later(conn, bad[:20]),
+            "the end": ends, "an answer at once": at_once}
+    for name, way in ways.items():
+        STATE["idle"], STATE["spoilt"] = threading.Event(), threading.Event()
+        answers = [way]
+        with bench(lambda conn, _, left=answers: left.pop()(conn) if left else
+                   conn.sendall(upstream.reply("fine"))) as b:
+            b.server.keep = True
+            tap.equal(b.ask().body, b"first", name)
+            STATE["idle"].set()
+            tap.check(way is at_once or STATE["spoilt"].wait(10), "nothing was sent later")
+            got = b.ask("POST", "/items", ["Content-Type: application/json"], b"[]")
+            tap.equal((got.status, got.body), (200, b"fine"), f"behind {name}")
+            tap.equal(b.server.n_connections, 2, f"connections behind {name}")
+            tap.equal(b.ask().body, b"fine", f"the one after {name}")
+            tap.equal(b.server.n_connections, 2, f"connections, one after {name}")
+            tap.equal([request.method for request in b.server.requests], ["GET", "POST", "GET"], name)
+            tap.equal([(told["operation"], told["status"], told["reason"], told["bytes_in"])
+                       for told in b.program.wait_operations(3)],
+                      [("get", 200, "", 5), ("create", 200, "", 4), ("get", 200, "", 4)], name)
+
+
 def row_33_lost():
     """A kept connection that ends as it is used again: what changes nothing is sent once more."""
     lost = []

@@ -18,6 +18,7 @@ LIBRARIES = {
     "jansson": ("libjansson.so", rb"\bjson_(loads?b?|dumps|object|array|string)(_\w+)?\b"),
     "libsystemd": ("libsystemd.so", rb"\bsd_(event|bus|listen_fds|notify|journal)\w*"),
     "libcurl": ("libcurl", rb"\bcurl_(easy|multi|global)_\w+"),
+    "openssl": ("libssl.so", rb"\bSSL_(has_pending|new|read|write|connect)\b"),
     "c-ares": ("libcares", rb"\bares_(init|getaddrinfo|process)\w*"),
     "nettle": ("libnettle.so", rb"\bnettle_\w+"),
     "pcre2": ("libpcre2", rb"\bpcre2_\w+"),
@@ -28,12 +29,12 @@ PROGRAMS = {
     "agentcrate-launcher": (tap.libexec, [], list(LIBRARIES)),
     "agentcrate-scope": (tap.libexec, ["libsystemd"],
                          [library for library in LIBRARIES if library != "libsystemd"]),
-    "agentcrate-egress": (tap.libexec, ["c-ares", "jansson", "libcurl", "llhttp", "nettle"],
+    "agentcrate-egress": (tap.libexec, ["c-ares", "jansson", "libcurl", "llhttp", "nettle", "openssl"],
                           ["libsystemd", "libseccomp", "pcre2"]),
     "agentcrated": (tap.libexec, ["jansson", "libsystemd", "nettle", "llhttp"],
-                    ["c-ares", "libcurl", "libseccomp"]),
+                    ["c-ares", "libcurl", "libseccomp", "openssl"]),
     "agentcrate-run": (tap.program, ["jansson", "nettle"],
-                       ["c-ares", "libsystemd", "libcurl", "libseccomp", "llhttp", "pcre2"]),
+                       ["c-ares", "libsystemd", "libcurl", "libseccomp", "llhttp", "openssl", "pcre2"]),
 }
 
 # What a folder may include beside itself. An arrow never points back.
@@ -69,6 +70,7 @@ MAY_USE = {
     "seccomp": "seccomp",
     "pcre2": "schema",
     "curl": "egress",
+    "openssl": "egress",
     "llhttp": "http",
 }
 
