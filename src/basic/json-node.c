@@ -96,13 +96,18 @@ const char *json_node_key_bytes(const JsonDoc *doc, const JsonNode *node, size_t
         return key.data;
 }
 
+/* No node, as of a member that is not there, is of no type. */
+static bool node_is(const JsonNode *node, JsonType type) {
+        return node && node->type == type;
+}
+
 int json_node_string(const JsonDoc *doc, const JsonNode *node, char **ret_string,
                      size_t *ret_size) {
         _cleanup_(freep) char *s = NULL;
         size_t size;
         int r;
 
-        if (node->type != JSON_NODE_STRING)
+        if (!node_is(node, JSON_NODE_STRING))
                 return JSON_NODE_E_TYPE;
 
         r = json_decode_string(json_node_slice(doc, node), node->size, &s, &size);
@@ -120,16 +125,17 @@ int json_node_string(const JsonDoc *doc, const JsonNode *node, char **ret_string
 bool json_node_string_equal(const JsonDoc *doc, const JsonNode *node, const char *s) {
         _cleanup_(freep) char *value = NULL;
 
-        return node && json_node_string(doc, node, &value, NULL) == 0 && string_equal(value, s);
+        return json_node_string(doc, node, &value, NULL) == 0 && string_equal(value, s);
 }
 
 int json_node_uint64(const JsonDoc *doc, const JsonNode *node, uint64_t *ret_value) {
-        const char *slice = json_node_slice(doc, node);
+        const char *slice;
         uint64_t value = 0;
 
-        if (node->type != JSON_NODE_NUMBER)
+        if (!node_is(node, JSON_NODE_NUMBER))
                 return JSON_NODE_E_TYPE;
 
+        slice = json_node_slice(doc, node);
         for (size_t i = 0; i < node->size; i++)
                 if (slice[i] < '0' || slice[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
                     __builtin_add_overflow(value, (uint64_t) (slice[i] - '0'), &value))
@@ -140,16 +146,16 @@ int json_node_uint64(const JsonDoc *doc, const JsonNode *node, uint64_t *ret_val
 }
 
 int json_node_int64(const JsonDoc *doc, const JsonNode *node, int64_t *ret_value) {
-        const char *slice = json_node_slice(doc, node);
-        JsonNode digits = *node;
+        JsonNode digits;
         bool negative;
         uint64_t value;
         int r;
 
-        if (node->type != JSON_NODE_NUMBER)
+        if (!node_is(node, JSON_NODE_NUMBER))
                 return JSON_NODE_E_TYPE;
 
-        negative = slice[0] == '-';
+        digits = *node;
+        negative = *json_node_slice(doc, node) == '-';
         if (negative) {
                 digits.offset++;
                 digits.size--;
@@ -165,7 +171,7 @@ int json_node_int64(const JsonDoc *doc, const JsonNode *node, int64_t *ret_value
 }
 
 int json_node_bool(const JsonNode *node, bool *ret_value) {
-        if (node->type != JSON_NODE_TRUE && node->type != JSON_NODE_FALSE)
+        if (!node_is(node, JSON_NODE_TRUE) && !node_is(node, JSON_NODE_FALSE))
                 return JSON_NODE_E_TYPE;
         *ret_value = node->type == JSON_NODE_TRUE;
         return 0;
@@ -176,7 +182,7 @@ int json_node_double(const JsonDoc *doc, const JsonNode *node, double *ret_value
         locale_t c_locale;
         double value;
 
-        if (node->type != JSON_NODE_NUMBER)
+        if (!node_is(node, JSON_NODE_NUMBER))
                 return JSON_NODE_E_TYPE;
 
         s = strndup(json_node_slice(doc, node), node->size);

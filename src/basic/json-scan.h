@@ -79,7 +79,7 @@ const char *json_node_key_bytes(const JsonDoc *doc, const JsonNode *node, size_t
 
 enum {
         _JSON_NODE_E_SUCCESS,
-        JSON_NODE_E_TYPE,  /* not of that type */
+        JSON_NODE_E_TYPE,  /* not of that type, or no node at all */
         JSON_NODE_E_RANGE, /* a number with fraction or exponent, or outside of the range */
         JSON_NODE_E_NUL,   /* a string that holds U+0000 */
 };

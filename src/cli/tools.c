@@ -36,8 +36,13 @@ static int print_argument(const JsonDoc *doc, const JsonNode *schema, const Json
         description = member_string(doc, argument, "description");
         if (!description)
                 return error_origin(-ENOMEM);
-        printf("    %-*s %s%s\n", ARGUMENT_COLUMN, name, description,
-               is_required(doc, schema, name) ? " (required)" : "");
+        printf("    %-*s ", ARGUMENT_COLUMN, name);
+        /* One that nobody has described is at least shown. */
+        if (*description)
+                printf("%s", description);
+        else
+                printf("%.*s", (int) argument->size, json_node_slice(doc, argument));
+        printf("%s\n", is_required(doc, schema, name) ? " (required)" : "");
         return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "basic/error.h"
 #include "basic/time-util.h"
@@ -94,13 +95,20 @@ char *operation_parameter_text(const OperationParameter *parameter) {
 
 /* --- a tool --- */
 
+/* Between a sentence of the administrator's and ours. */
+static const char *sentence_end(const char *text) {
+        size_t size = strlen(text);
+
+        return size == 0 ? "" : strchr(".!?", text[size - 1]) ? " " : ". ";
+}
+
 json_t *operation_tool_description(const ExposedTool *tool) {
         const Operation *operation = tool->operation;
         const Credential *credential = tool->credential;
 
         return json_sprintf("%s%s%s %s of %s, called with the credential %s, which stays outside. "
                             "The result has the status and the content of the answer.",
-                            operation->description, *operation->description ? " " : "",
+                            operation->description, sentence_end(operation->description),
                             operation_methods[operation->method], operation->path,
                             credential->upstream.host, credential->name);
 }

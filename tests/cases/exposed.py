@@ -714,6 +714,16 @@ def shown():
         tap.check(any('\\u001b\\\\"' in line for line in lines), lines)
 
 
+def shown_as_tools():
+    """agentcrate tools has their arguments, which nobody has described."""
+    with serve(operations={"get": dict(OPERATIONS["get"], description="Gets one")}) as (_, broker, client):
+        tap.contains(tools(client)["api_get"]["description"], "Gets one. GET /get/")
+        env = tap.clean_env(AGENTCRATE_SOCKET=broker.path)
+        lines = tap.run([tap.program("agentcrate"), "tools"], env=env).expect(0).text.splitlines()
+        line, = [line for line in lines if line.split()[:1] == ["n"]]
+        tap.equal(line.split(maxsplit=1)[1], '{"type":"integer","minimum":0} (required)')
+
+
 def explained():
     """policy explain refuses what the broker refuses of an operation's arguments."""
     with serve() as (p, _, client):
@@ -736,10 +746,10 @@ def in_both_eras():
 
 def tests():
     for fn in (listed, listed_as_far_as_policy_goes, schemas, works, contents, wrong_arguments,
-               who_may, two_tenants, narrowed, list_changes, not_on_record, counted, tokens, digest, statuses, misbehaving, dead, echo,
-               per_minute, streams, answer_not_on_record, slow_reader, shown, explained, cancelled,
-               client_gone, egress_killed, many_at_once,
-               in_both_eras):
+               who_may, two_tenants, narrowed, list_changes, not_on_record, counted, tokens, digest,
+               statuses, misbehaving, dead, echo, per_minute, streams, answer_not_on_record,
+               slow_reader, shown, shown_as_tools, explained, cancelled, client_gone, egress_killed,
+               many_at_once, in_both_eras):
         tap.case(fn.__name__.replace("_", " "), fn)
 
 

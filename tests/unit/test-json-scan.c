@@ -181,6 +181,25 @@ START_TEST(test_tree) {
 }
 END_TEST
 
+/* A member that is not there has no value of any type. */
+START_TEST(test_no_node) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = scan("{}", 2);
+        const JsonNode *node = json_node_member(doc, json_doc_root(doc), "a");
+        char *text = NULL;
+        uint64_t natural;
+        int64_t whole;
+        double real;
+        bool value;
+
+        ck_assert_ptr_null(node);
+        ck_assert_int_eq(json_node_string(doc, node, &text, NULL), JSON_NODE_E_TYPE);
+        ck_assert_int_eq(json_node_uint64(doc, node, &natural), JSON_NODE_E_TYPE);
+        ck_assert_int_eq(json_node_int64(doc, node, &whole), JSON_NODE_E_TYPE);
+        ck_assert_int_eq(json_node_double(doc, node, &real), JSON_NODE_E_TYPE);
+        ck_assert_int_eq(json_node_bool(node, &value), JSON_NODE_E_TYPE);
+}
+END_TEST
+
 START_TEST(test_strings) {
         static const char text[] =
                 "[\"\\u00e9\\n\\ud83d\\ude00\", \"a\\u0000b\", \"pl\xc3\xa4in\", 1]";
@@ -355,6 +374,7 @@ int main(void) {
         tcase_add_loop_test(tcase, test_bad, 0, ELEMENTSOF(bad));
         tcase_add_test(tcase, test_nul_bytes);
         tcase_add_test(tcase, test_tree);
+        tcase_add_test(tcase, test_no_node);
         tcase_add_test(tcase, test_strings);
         tcase_add_loop_test(tcase, test_numbers, 0, ELEMENTSOF(numbers));
         tcase_add_test(tcase, test_double_and_bool);
