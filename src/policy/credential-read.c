@@ -35,19 +35,22 @@ static int read_upstream(const Reader *reader, const JsonNode *node, void *targe
         return error_trace(r);
 }
 
+/* A range, or one address alone. */
 static bool is_cidr(const char *text) {
         _cleanup_(freep) char *address = strdup(text);
         char *slash = address ? strchr(address, '/') : NULL;
         unsigned char bytes[sizeof(struct in6_addr)];
         unsigned bits = 0;
-        size_t n;
+        size_t n = 0;
 
-        if (!slash)
+        if (!address)
                 return false;
-        *slash++ = 0;
-        n = strspn(slash, "0123456789");
-        if (n == 0 || n > 3 || slash[n] || (slash[0] == '0' && n > 1))
-                return false;
+        if (slash) {
+                *slash++ = 0;
+                n = strspn(slash, "0123456789");
+                if (n == 0 || n > 3 || slash[n] || (slash[0] == '0' && n > 1))
+                        return false;
+        }
         for (size_t i = 0; i < n; i++)
                 bits = bits * 10 + (unsigned) (slash[i] - '0');
         if (inet_pton(AF_INET, address, bytes) == 1)
@@ -56,6 +59,8 @@ static bool is_cidr(const char *text) {
                 n = 16;
         else
                 return false;
+        if (!slash)
+                return true;
         if (bits > n * 8)
                 return false;
         for (size_t i = bits; i < n * 8; i++)
@@ -75,7 +80,7 @@ static int read_address(const Reader *reader, const JsonNode *node, void *target
                 return error_trace(reader_fault_value(
                         reader, node,
                         "is no range of addresses: give one such as \"10.1.0.0/16\" or "
-                        "\"fd12::/32\", with nothing set behind its prefix"));
+                        "\"fd12::/32\", with nothing set behind its prefix, or one address"));
         return error_trace(strv_append(target, text));
 }
 

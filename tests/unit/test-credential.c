@@ -75,7 +75,7 @@ START_TEST(test_edge) {
         ck_assert_str_eq(c->upstream.path, "/base/v1");
         ck_assert_str_eq(c->ca, "/etc/ssl/own.pem");
         ck_assert_uint_eq(c->pins.n_items, 1);
-        ck_assert_uint_eq(c->addresses.n_items, 4);
+        ck_assert_uint_eq(c->addresses.n_items, 6);
         ck_assert_int_eq(c->attach.over, ATTACH_OVER_REQUEST);
         ck_assert_str_eq(c->attach.name, "X-Signature");
         ck_assert_str_eq(c->attach.prefix, "sha256=");
