@@ -229,6 +229,59 @@ static void print_operation(const AuditRecord *record, const JsonNode *root) {
         print_member_ms(record, root, "ms");
 }
 
+static void print_bytes(const AuditRecord *record, const JsonNode *root, const char *name) {
+        const JsonNode *bytes = json_node_member(record->doc, root, "bytes");
+        const JsonNode *node = json_node_member(record->doc, bytes, name);
+
+        printf(" %s=", name);
+        if (node)
+                print_safe(json_node_slice(record->doc, node), node->size);
+}
+
+/* How often, where that is more than once. */
+static void print_count(const AuditRecord *record, const JsonNode *root) {
+        const JsonNode *node = json_node_member(record->doc, root, "count");
+
+        if (!node || (node->size == 1 && *json_node_slice(record->doc, node) == '1'))
+                return;
+        fputs(" x", stdout);
+        print_safe(json_node_slice(record->doc, node), node->size);
+}
+
+/* NAME:PORT and address; then the kind of a denial, or what a connection had. */
+static void print_egress(const AuditRecord *record, const JsonNode *root) {
+        const JsonNode *port = json_node_member(record->doc, root, "port");
+
+        print_member(record, root, "decision");
+        print_member(record, root, "rule");
+        print_member(record, root, "name");
+        if (port) {
+                putchar(':');
+                print_safe(json_node_slice(record->doc, port), port->size);
+        }
+        print_member(record, root, "address");
+        if (!json_node_member(record->doc, root, "end")) {
+                print_member(record, root, "kind");
+                print_count(record, root);
+                return;
+        }
+        print_member(record, root, "end");
+        print_count(record, root);
+        print_bytes(record, root, "in");
+        print_bytes(record, root, "out");
+        /* Those that are counted together have none. */
+        if (json_node_member(record->doc, root, "ms"))
+                print_member_ms(record, root, "ms");
+}
+
+static bool is_event(const AuditRecord *record, const JsonNode *root, const char *event) {
+        const JsonNode *node = json_node_member(record->doc, root, "event");
+        size_t size = strlen(event);
+
+        return node && node->type == JSON_NODE_STRING && node->size == size + 2 &&
+               memcmp(json_node_slice(record->doc, node) + 1, event, size) == 0;
+}
+
 void audit_print(const AuditText *text, const AuditRecord *record, bool json) {
         const JsonNode *root;
 
@@ -246,6 +299,8 @@ void audit_print(const AuditText *text, const AuditRecord *record, bool json) {
         print_member(record, root, "tool");
         if (json_node_member(record->doc, root, "credential")) {
                 print_operation(record, root);
+        } else if (is_event(record, root, "egress") || is_event(record, root, "dns")) {
+                print_egress(record, root);
         } else if (json_node_member(record->doc, root, "decision")) {
                 print_member(record, root, "decision");
                 print_member(record, root, "rule");

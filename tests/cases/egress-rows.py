@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -611,6 +612,29 @@ tell(refused=list(refused), reached=list(reached))
               *100 * [reached("web.example", upstream.port, 2)], rest)
 
 
+# --- for people ---
+
+
+def shown(rows, upstream):
+    """What agentcrate audit tail prints of it: which destination, and what came of it."""
+    called = [rows.run("web", f"""
+answer("evil.example", 1)
+answer("evil.example", 28)
+answer("we b.example", 1)
+attempt("198.18.0.77", 1)
+tell(got=send("web.example", {upstream.port}, b"12345"))
+"""), rows.run("classes", f'tell(got=send("class0.example", {upstream.port}))')]
+    ran = tap.run([tap.program("agentcrate"), "audit", "tail", "-n", "20", rows.broker.log_path]).expect(0)
+    calls = {told.end["call"] for told in called}
+    lines = [line.split(" ", 6) for line in ran.text.splitlines()]
+    got = sorted(re.sub(r" \d+ms$", " MS", line[6]) for line in lines
+                 if line[2] in ("dns", "egress") and line[3] in calls)
+    tap.equal(got, sorted([
+        f"allowed - web.example:{upstream.port} 127.0.0.1 done in={len(HELLO)} out=5 MS",
+        "denied default evil.example - dns x2", r"denied default we\\032b.example - dns",
+        "denied - - - refused", f"denied default class0.example:{upstream.port} 127.0.0.1 address: loopback"]))
+
+
 # --- all ---
 
 
@@ -656,6 +680,7 @@ def cases(dns, upstream, source):
         tap.case("row 27: a job dies in a transfer", row_27, rows, source)
         tap.case("row 60: proxies, and other ways to names", row_60, rows, upstream)
         tap.case("row 61: letters that look like others", refused_names, rows, LOOKALIKES)
+        tap.case("what audit tail shows of it", shown, rows, upstream)
         tap.case("row 62: a flood of questions", row_62, rows, upstream)
         tap.case("row 62: a flood of connections", row_62_connections, rows, upstream)
     with Upstream() as other, Source() as more:
