@@ -81,6 +81,61 @@ static void warn_of_no_workspaces(const Policy *policy, const Tenant *tenant) {
                 own ? ", which is that of agentcrate stdio -w" : " with the folders");
 }
 
+/* What could be called if the tenant had the scope. */
+static bool lacks_scopes(const Policy *policy, const Tenant *tenant) {
+        const ToolRights *tool;
+
+        for (size_t i = 0; (tool = tools_rights_at(policy, i)); i++)
+                if (rules_find(&tenant->allow, tool->name) &&
+                    !rules_find(&tenant->deny, tool->name) &&
+                    tenant_missing_scope(tenant, &tool->scopes))
+                        return true;
+        return false;
+}
+
+/* A key that another one needs. A list that is empty says that this is meant. */
+static void warn_of_no_rights(const Policy *policy, const Tenant *tenant) {
+        if (!tenant->file)
+                return;
+        if (tenant->scopes_line == 0 && lacks_scopes(policy, tenant))
+                fprintf(stderr,
+                        "warning: %s: there is no scopes, so no tool that needs one may be called; "
+                        "add \"scopes\": [\"exec\"] for " TOOL_SANDBOX_EXEC
+                        ", or [] if that is meant\n",
+                        tenant->file);
+        if (tenant->templates_line == 0 && rules_find(&tenant->allow, TOOL_SANDBOX_EXEC) &&
+            !rules_find(&tenant->deny, TOOL_SANDBOX_EXEC))
+                fprintf(stderr,
+                        "warning: %s: there is no templates, so " TOOL_SANDBOX_EXEC
+                        " may not be called; add \"templates\": [\"" TOOL_TEMPLATE_DEFAULT
+                        "\"], or [] if that is meant\n",
+                        tenant->file);
+}
+
+static bool has_scope(const Tenant *tenant, const char *scope) {
+        char *items[] = {(char *) scope, NULL};
+        const StrV one = {.items = items, .n_items = 1};
+
+        return !tenant_missing_scope(tenant, &one);
+}
+
+/* A scope and the list that says what for: either is in vain without the other. */
+static void warn_of_half(const Tenant *tenant, const char *key, uint32_t line, bool some,
+                         const char *scope, const char *example) {
+        bool has = has_scope(tenant, scope);
+
+        if (some && !has)
+                warn_at(tenant, line,
+                        "%s: nothing of it may be used without the scope %s; add it "
+                        "to scopes, or take %s away",
+                        key, scope, key);
+        else if (has && line == 0)
+                warn_at(tenant, tenant->scopes_line,
+                        "scopes: %s allows nothing, for there is no %s; add \"%s\": [\"%s\"] or "
+                        "the like, or take the scope away",
+                        scope, key, key, example);
+}
+
 static bool rule_leads_somewhere(const Policy *policy, const StrV *rule) {
         for (size_t i = 0; i < policy->n_credentials; i++)
                 if (credential_n_covered(policy->credentials[i], rule) > 0)
@@ -119,6 +174,12 @@ int policy_check_print(const Policy *policy) {
                 warn_of_templates(policy, tenant);
                 warn_of_workspaces(tenant);
                 warn_of_no_workspaces(policy, tenant);
+                warn_of_no_rights(policy, tenant);
+                warn_of_half(tenant, "egress", tenant->egress.line,
+                             tenant->egress.n_items > 0 || tenant->egress_templates, "net:egress",
+                             TENANT_TEMPLATES);
+                warn_of_half(tenant, "operations", tenant->operations_line,
+                             tenant->operations.n_items > 0, "credential:use", "*");
                 r = warn_of_operations(policy, tenant);
         }
         printf("no faults: %zu tenant%s, %zu template%s, %zu credential%s, %s\n", policy->n_tenants,

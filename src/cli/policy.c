@@ -295,12 +295,31 @@ static int check_operation(const Operation *operation, const JsonDoc *doc, char 
         return r == OPERATION_ARGS_E_INVALID ? 0 : error_trace(r);
 }
 
+/* Destinations that a rule allows and agentcrated.json denies: a job is run, and reaches none. */
+static int add_denied(const Config *config, const DestinationList *list, StrBuf *denied) {
+        int r = 0;
+
+        for (size_t i = 0; i < list->n_items && r == 0; i++) {
+                const Destination *d = &list->items[i];
+                const char *entry = destination_name_find_denied(&config->egress.deny, d->name);
+
+                if (entry)
+                        r = strbuf_appendf(denied,
+                                           "But %s:%u is denied, and the job does not reach it: "
+                                           "\"%s\" of egress.deny in %s covers it\n",
+                                           d->name, d->port, entry, config->file);
+        }
+        return error_trace(r);
+}
+
 /*
  * What is judged once the arguments are plain values: the template's and the call's destinations
  * and operations. *ret_fault: what is wrong with the request in itself, which no policy has to say.
+ * denied: what egress.deny takes away, in lines.
  */
 static int evaluate_request(const Policy *policy, const Tenant *tenant, const ToolRights *tool,
-                            const JsonDoc *doc, Decision *decision, char **ret_fault) {
+                            const JsonDoc *doc, Decision *decision, char **ret_fault,
+                            StrBuf *denied) {
         static const DestinationList reach_none = {};
         static const StrV call_none = STRV_NULL;
         _cleanup_(exec_args_done) ExecArgs args = {};
@@ -327,13 +346,17 @@ static int evaluate_request(const Policy *policy, const Tenant *tenant, const To
         if (r == 0 && decision->allowed)
                 r = evaluate_operations(tenant, name, template ? &template->operations : &call_none,
                                         &args.operations, decision);
+        if (r == 0 && decision->allowed && template)
+                r = add_denied(&policy->config, &template->egress, denied);
+        if (r == 0 && decision->allowed)
+                r = add_denied(&policy->config, &args.egress, denied);
         return error_trace(r);
 }
 
 static int run_explain(const PolicyOptions *options, const Policy *policy) {
         _cleanup_(decision_done) Decision decision = DECISION_NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL;
+        _cleanup_(strbuf_done) StrBuf text = STRBUF_NULL, denied = STRBUF_NULL;
         _cleanup_(freep) char *fault = NULL;
         const ToolRights *tool;
         const Tenant *tenant;
@@ -351,12 +374,14 @@ static int run_explain(const PolicyOptions *options, const Policy *policy) {
 
         r = evaluate(tenant, tool, doc, doc ? json_doc_root(doc) : NULL, &decision);
         if (r == 0 && doc)
-                r = evaluate_request(policy, tenant, tool, doc, &decision, &fault);
+                r = evaluate_request(policy, tenant, tool, doc, &decision, &fault, &denied);
         if (r == 0)
                 r = explain_decision(&decision, tool, &text);
         if (r < 0)
                 return error_trace(r);
         (void) fwrite(text.data, 1, text.size, stdout);
+        if (denied.size > 0)
+                (void) fwrite(denied.data, 1, denied.size, stdout);
         if (fault)
                 printf("But the request is refused, for it is wrong in itself: %s\n", fault);
         return decision.allowed && !fault ? EXIT_SUCCESS : EXIT_DENIED;

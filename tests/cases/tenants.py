@@ -629,7 +629,26 @@ def check():
     ran = policy(place, "check").expect(0)
     tap.contains(ran.errors, 'warning: ')
     tap.contains(ran.errors, "there is no tool file_red in this version")
-    place.put("me", own(templates=["host", "hots"], workspaces=["/usr", "/nowhere/at/all", "/etc/passwd"],
+    half = ("there is no scopes, so no tool that needs one may be called; add ",
+            "there is no templates, so sandbox_exec may not be called; add ")
+    place.put("me", {"match": {"uid": [os.geteuid()]}, "tools": {"allow": ["sandbox_*"]}})
+    ran = policy(place, "check").expect(0)
+    for words in half:
+        tap.contains(ran.errors, f"warning: {place.tenants}/me.json: {words}")
+    tap.equal(ran.err.count(b"\n"), 2, ran.errors)
+    for keys, words in (
+        ({"egress": ["templates"]}, "egress: nothing of it may be used without the scope net:egress; "),
+        ({"operations": ["*"]}, "operations: nothing of it may be used without the scope credential:use; "),
+        ({"scopes": ["net:egress"]}, "scopes: net:egress allows nothing, for there is no egress; "),
+        ({"scopes": ["credential:use"]}, "scopes: credential:use allows nothing, for there is no operations; "),
+        ({"scopes": ["exec", "net:egress"], "egress": []}, ""),
+        ({"scopes": ["exec", "credential:use"], "operations": ["*"]}, ""),
+    ):
+        place.put("me", own(workspaces=[], **keys))
+        ran = policy(place, "check").expect(0)
+        tap.equal(ran.errors.partition("add ")[0].partition("take ")[0],
+                  words and f"warning: {place.tenants}/me.json:1: {words}", str(keys))
+    place.put("me", own(scopes=["exec", "credential:use"], templates=["host", "hots"], workspaces=["/usr", "/nowhere/at/all", "/etc/passwd"],
                         operations=["*", "hub.list"]))
     ran = policy(place, "check").expect(0)
     for words in ("templates[1]: there is no template hots; ", "workspaces: /nowhere/at/all is not there; ",
@@ -707,6 +726,13 @@ def explain():
         ran = policy(place, *asked, "--args", json.dumps({"argv": ["true"], **args})).expect(1)
         tap.equal(ran.text.splitlines()[0], first)
         tap.contains(ran.text, words)
+    place.put("me", own(scopes=["exec", "net:egress"], egress=["templates", {"name": "*.b.example", "port": 80}]))
+    tap.write(f"{place.path}/agentcrated.json", '{"egress": {"deny": ["*.c.b.example"]}}')
+    for name in "a.b.example", "a.c.b.example":
+        ran = policy(place, *asked, "--args", json.dumps(
+            {"argv": ["true"], "egress": [{"name": name, "port": 80}]})).expect(0)
+        tap.equal(f'But {name}:80 is denied, and the job does not reach it: "*.c.b.example" of egress.deny in '
+                  f"{place.path}/agentcrated.json covers it" in ran.text.splitlines(), name == "a.c.b.example", ran.text)
     ran = policy(place, "explain", "--tenant", "none", "--tool", TOOL).expect(1)
     tap.contains(ran.text, "none:tools.deny[0]")
     for words, text in (
