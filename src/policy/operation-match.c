@@ -264,7 +264,8 @@ int operation_check_body(const Operation *operation, OperationSpan type, Operati
                                                     "the operation takes no content", ret_text);
         if (body.size > operation->body_max)
                 return refuse_body(OPERATION_E_BODY_SIZE,
-                                   "the content is longer than body.max_bytes of the operation", ret_text);
+                                   "the content is longer than body.max_bytes of the operation",
+                                   ret_text);
         if (coding.text && !span_is(trim(coding), "identity"))
                 return refuse_body(OPERATION_E_BODY_TYPE,
                                    "the content is compressed, and is taken as it is only",
