@@ -275,11 +275,8 @@ static void print_egress(const AuditRecord *record, const JsonNode *root) {
 }
 
 static bool is_event(const AuditRecord *record, const JsonNode *root, const char *event) {
-        const JsonNode *node = json_node_member(record->doc, root, "event");
-        size_t size = strlen(event);
-
-        return node && node->type == JSON_NODE_STRING && node->size == size + 2 &&
-               memcmp(json_node_slice(record->doc, node) + 1, event, size) == 0;
+        return json_node_string_equal(record->doc, json_node_member(record->doc, root, "event"),
+                                      event);
 }
 
 void audit_print(const AuditText *text, const AuditRecord *record, bool json) {
